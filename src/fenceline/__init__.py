@@ -1,0 +1,1 @@
+"""A PostgreSQL-native job queue for jobs that matter."""

@@ -1,0 +1,1 @@
+"""Everything that talks to PostgreSQL on behalf of the layers above."""

@@ -1,0 +1,105 @@
+"""What a database says about its schema, and whether this program fits it."""
+
+from dataclasses import dataclass
+
+from fenceline.database.grants import code_checksum
+from fenceline.database.replace_code import Connection
+from fenceline.database.schema_files import ROLES, SchemaFiles, read_schema_files
+from fenceline.errors import MigrationChanged, SchemaForbidden, SchemaMissing, SchemaOutdated, SchemaTooNew
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """What a run of `migrate` would do now."""
+
+    migrations: tuple[str, ...]
+    code: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.migrations) or self.code
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedMigration:
+    number: int
+    name: str
+    checksum: str
+    compatible_from: int
+
+
+async def pending(connection: Connection, *, files: SchemaFiles | None = None) -> Pending:
+    """Say what `migrate` would do, as the schema's owner sees it. Raises what `migrate` raises about the
+    schema.
+    """
+    wanted = files or read_schema_files()
+    applied = await applied_migrations(connection)
+    verify(wanted, applied)
+    names = tuple(migration.name for migration in wanted.migrations[len(applied) :])
+    newer = len(applied) > wanted.number
+    return Pending(migrations=names, code=not newer and await code_differs(connection, wanted))
+
+
+async def check_schema(connection: Connection, *, files: SchemaFiles | None = None) -> None:
+    """Return if this program can work on the schema; every role of Fenceline may ask.
+
+    Raises `SchemaMissing`, `SchemaOutdated`, `SchemaTooNew` or `SchemaForbidden`; the message says what to
+    run.
+    """
+    wanted = files or read_schema_files()
+    schema = await connection.fetchrow(
+        """
+        select has_schema_privilege(n.oid, 'usage') as usable, current_user::text as role,
+               exists (select from pg_catalog.pg_proc p
+                       where p.pronamespace = n.oid and p.proname = 'schema_version') as versioned
+        from pg_catalog.pg_namespace n where n.nspname = 'fenceline'
+        """
+    )
+    if schema is None or not schema["versioned"]:
+        raise SchemaMissing("this database has no Fenceline schema: run `fenceline migrate`")
+    if not schema["usable"]:
+        raise SchemaForbidden(
+            f"role {schema['role']} may not use the schema fenceline: an administrator must grant it one of "
+            + ", ".join(wanted.role_name(role) for role in ROLES)
+        )
+    version = await connection.fetchrow("select number, compatible_from from fenceline.schema_version()")
+    assert version is not None  # noqa: S101 - an aggregate has one row
+    _refuse_incompatible(wanted, version["number"], version["compatible_from"])
+    if version["number"] < wanted.required_number:
+        raise SchemaOutdated(
+            f"the Fenceline schema has number {version['number']}, this program needs "
+            f"{wanted.required_number}: run `fenceline migrate`"
+        )
+
+
+def verify(files: SchemaFiles, applied: list[AppliedMigration]) -> None:
+    _refuse_incompatible(files, len(applied), max((row.compatible_from for row in applied), default=0))
+    for row, migration in zip(applied, files.migrations, strict=False):
+        if (row.number, row.name, row.checksum) != (migration.number, migration.name, migration.checksum):
+            raise MigrationChanged(
+                f"migration {row.name} was applied to this database as another text than this "
+                f"program's {migration.name}.sql: applied migrations must not change, add a new one instead"
+            )
+
+
+def _refuse_incompatible(files: SchemaFiles, number: int, compatible_from: int) -> None:
+    if compatible_from > files.number:
+        raise SchemaTooNew(
+            f"the Fenceline schema has number {number} and needs a program that knows number "
+            f"{compatible_from} or later, this one knows {files.number}: upgrade the fenceline package"
+        )
+
+
+async def applied_migrations(connection: Connection) -> list[AppliedMigration]:
+    if await connection.fetchval("select to_regclass('fenceline.migration')") is None:
+        return []
+    rows = await connection.fetch(
+        "select number, name, checksum, compatible_from from fenceline.migration order by number"
+    )
+    return [AppliedMigration(**row) for row in rows]
+
+
+async def code_differs(connection: Connection, files: SchemaFiles) -> bool:
+    if await connection.fetchval("select to_regclass('fenceline.code')") is None:
+        return True
+    checksum = await connection.fetchval("select checksum from fenceline.code")
+    return bool(checksum != code_checksum(files))

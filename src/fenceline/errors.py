@@ -1,0 +1,221 @@
+"""Every exception that Fenceline raises on purpose."""
+
+# ruff: noqa: N818 - named after what is wrong, which reads better than a suffix on each
+
+from fenceline.model.public_id import InvalidId as InvalidId  # noqa: PLC0414 - re-exported
+
+
+class FencelineError(Exception):
+    """The root of all of them."""
+
+
+class EmbeddedError(FencelineError):
+    """The embedded PostgreSQL cannot be installed, started or stopped."""
+
+
+class SchemaMissing(FencelineError):
+    """The database has no Fenceline schema yet: run `fenceline migrate`."""
+
+
+class SchemaOutdated(FencelineError):
+    """The schema is older than this program needs: run `fenceline migrate`."""
+
+
+class SchemaTooNew(FencelineError):
+    """The schema has moved on past what this program understands: upgrade the program."""
+
+
+class SchemaForeign(FencelineError):
+    """A schema named `fenceline` exists that Fenceline did not make; it is left alone."""
+
+
+class SchemaForbidden(FencelineError):
+    """The database role may not use the schema: an administrator must grant it one of Fenceline's roles."""
+
+
+class MigrationChanged(FencelineError):
+    """A migration that this database has applied is not the one this program carries."""
+
+
+class MigrationBlocked(FencelineError):
+    """Other transactions held the locks that the migration needs; nothing was changed, try again."""
+
+
+class RefusedError(FencelineError):
+    """The state machine refused a call; the database is unchanged.
+
+    `code` is the same word in SQL messages, HTTP problems and the command line; `detail` names the culprit where
+    there is one (the holder of a lock, the status that did not fit).
+    """
+
+    code = "refused"
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message} ({hint})")
+        self.detail = detail
+        self.hint = hint
+
+
+class UnknownLane(RefusedError):
+    """The lane does not exist."""
+
+    code = "unknown_lane"
+
+
+class InvalidName(RefusedError):
+    """A kind, lane or tenant is not a valid name."""
+
+    code = "invalid_name"
+
+
+class InvalidPriority(RefusedError):
+    """The priority is out of range."""
+
+    code = "invalid_priority"
+
+
+class InvalidMaxAttempts(RefusedError):
+    """max_attempts is out of range."""
+
+    code = "invalid_max_attempts"
+
+
+class TooLarge(RefusedError):
+    """Args or a result are over the size limit."""
+
+    code = "too_large"
+
+
+class InvalidJson(RefusedError):
+    """A value cannot be stored as JSON, for instance because of \\u0000."""
+
+    code = "invalid_json"
+
+
+class InvalidOption(RefusedError):
+    """An option is unknown, or its value breaks a rule."""
+
+    code = "invalid_option"
+
+
+class MissingDependency(RefusedError):
+    """A job that should be waited for does not exist."""
+
+    code = "missing_dependency"
+
+
+class DependencyCycle(RefusedError):
+    """Jobs of one call wait for each other."""
+
+    code = "dependency_cycle"
+
+
+class NotFound(RefusedError):
+    """There is no such job."""
+
+    code = "not_found"
+
+
+class WrongStatus(RefusedError):
+    """The job's status does not allow this verb; `detail` is the status."""
+
+    code = "wrong_status"
+
+
+class StaleAttempt(RefusedError):
+    """The attempt is gone: it was reclaimed, cancelled or finished."""
+
+    code = "stale_attempt"
+
+
+class ResourceLocked(RefusedError):
+    """Another job holds the resource; `detail` is its id."""
+
+    code = "resource_locked"
+
+
+class Draining(RefusedError):
+    """The system is draining and accepts no new jobs from outside."""
+
+    code = "draining"
+
+
+class WorkerLost(RefusedError):
+    """The worker is not registered, or its lease is over."""
+
+    code = "worker_lost"
+
+
+class WrongIsolation(RefusedError):
+    """Claims need READ COMMITTED."""
+
+    code = "wrong_isolation"
+
+
+class MalformedId(RefusedError):
+    """Not a public id: a wrong symbol, length or check symbol."""
+
+    code = "invalid_id"
+
+
+class InvalidLane(RefusedError):
+    """A lane's setting breaks a rule, or the lane exists already."""
+
+    code = "invalid_lane"
+
+
+class LaneInUse(RefusedError):
+    """The lane still has unfinished jobs, or is the default one."""
+
+    code = "lane_in_use"
+
+
+class EmptyGroup(RefusedError):
+    """The group that should be waited for has no jobs."""
+
+    code = "empty_group"
+
+
+#: SQLSTATE → exception. The one place where the two meet.
+SQLSTATES: dict[str, type[RefusedError]] = {
+    "FL001": UnknownLane,
+    "FL002": InvalidName,
+    "FL003": InvalidPriority,
+    "FL004": InvalidMaxAttempts,
+    "FL005": TooLarge,
+    "FL006": InvalidJson,
+    "FL007": InvalidOption,
+    "FL008": MissingDependency,
+    "FL009": DependencyCycle,
+    "FL010": NotFound,
+    "FL011": WrongStatus,
+    "FL012": StaleAttempt,
+    "FL013": ResourceLocked,
+    "FL014": Draining,
+    "FL015": WorkerLost,
+    "FL016": WrongIsolation,
+    "FL017": MalformedId,
+    "FL018": InvalidLane,
+    "FL019": LaneInUse,
+    "FL020": EmptyGroup,
+}
+
+
+def refusal(error: BaseException) -> RefusedError | None:
+    """The exception for a driver's error, or None when it is not one of ours.
+
+    Every driver carries the SQLSTATE somewhere: asyncpg and psycopg as `sqlstate`, SQLAlchemy and Django wrap theirs.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        state = getattr(seen, "sqlstate", None)
+        if isinstance(state, str) and state in SQLSTATES:
+            diagnostics = getattr(seen, "diag", None)
+            message = (
+                getattr(seen, "message", None) or getattr(diagnostics, "message_primary", None) or str(seen)
+            )
+            detail = getattr(seen, "detail", None) or getattr(diagnostics, "message_detail", None)
+            hint = getattr(seen, "hint", None) or getattr(diagnostics, "message_hint", None)
+            return SQLSTATES[state](message, detail=detail, hint=hint)
+        seen = getattr(seen, "orig", None) or seen.__cause__
+    return None

@@ -1,0 +1,1 @@
+"""Frozen values, free of I/O."""

@@ -1,0 +1,25 @@
+-- What the migrator itself stands on, made before the first migration.
+
+do $$
+begin
+  -- Not "if not exists": that asks for the right to create schemas even where an administrator has made this one.
+  if to_regnamespace('fenceline') is null then
+    create schema fenceline;
+  end if;
+end $$;
+
+-- One row per applied migration. compatible_from: the lowest number a program must know to work on this schema.
+create table fenceline.migration (
+  number integer primary key,
+  name text not null,
+  checksum text not null,
+  compatible_from integer not null,
+  applied_at timestamptz not null default clock_timestamp()
+);
+
+-- The functions and views in place: the checksum of all their files and grants.
+create table fenceline.code (
+  one boolean primary key default true check (one),
+  checksum text not null,
+  applied_at timestamptz not null default clock_timestamp()
+);

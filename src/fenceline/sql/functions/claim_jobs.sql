@@ -1,0 +1,168 @@
+-- Claims up to p_limit jobs of one lane for a worker: each becomes an attempt with a fresh fence (attempt_id) and a
+-- higher token, in the lane's order.
+--
+-- p_kinds         the kinds the worker can run; null: those it registered with, or all
+-- p_request_id    makes a repeat safe: the same request again returns the attempts of the first that are still live
+-- p_wait_seconds  when nothing is claimed, remember for so long that this worker waits, so that enqueue notifies it
+-- p_alone         claim a suspect, to be run alone in its process (see pick_ready)
+-- p_floor_*       see pick_ready; honoured except once a second per lane, when late commits below them are looked for
+--
+-- Fleet-wide limits are exact: a lane with slots, a rate or fairness is claimed from under its lock, and what is in use
+-- is counted after that, in a statement (and so a snapshot) of its own. Needs READ COMMITTED for that (FL016).
+-- Lock order: keys (admit_keys), lane, ready rows (skip locked), worker. Raises FL015 when the worker's lease is over.
+-- roles: worker
+create or replace function fenceline.claim_jobs(
+  p_worker_id integer,
+  p_lane text default 'default',
+  p_limit integer default 1,
+  p_kinds text[] default null,
+  p_request_id uuid default null,
+  p_wait_seconds double precision default null,
+  p_alone boolean default false,
+  p_floor_priorities smallint[] default null,
+  p_floor_seqs bigint[] default null
+) returns table (
+  job_id bigint,
+  attempt_id uuid,
+  token bigint,
+  number smallint,
+  kind text,
+  args json,
+  tenant text,
+  priority smallint,
+  seq bigint,
+  max_attempts smallint,
+  timeout_seconds double precision,
+  alone boolean,
+  more jsonb
+)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp
+-- The plans must not depend on statistics, which are always wrong for tables as lively as these.
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set jit = off
+as $$
+declare
+  v_now timestamptz := fenceline.clock();
+  v_lane fenceline.lane;
+  v_exclusive boolean;
+  v_limit integer := least(greatest(p_limit, 0), 10000);
+  v_kinds text[] := p_kinds;
+  v_worker record;
+  v_pick record;
+  v_shift integer;
+  v_timeline bigint;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception using errcode = 'FL016',
+      message = format('claim_jobs runs in READ COMMITTED only, not in %s: limits could not be counted',
+                       upper(current_setting('transaction_isolation')));
+  end if;
+  select * into v_lane from fenceline.lane l where l.name = p_lane;
+  if not found then
+    raise exception using errcode = 'FL001', message = format('lane %L does not exist', p_lane);
+  end if;
+  if p_request_id is not null and exists (
+    select 1 from fenceline.claim_request q where q.request_id = p_request_id and q.worker_id = p_worker_id) then
+    return query select * from fenceline.claimed_before(p_worker_id, p_request_id);
+    return;
+  end if;
+  if v_kinds is null then
+    select w.kinds into v_kinds from fenceline.worker w where w.id = p_worker_id;
+  end if;
+
+  if exists (select 1 from fenceline.key_check c where c.id >= fenceline.id_at(v_now - interval '2 seconds')) then
+    perform fenceline.admit_keys(fenceline.id_at(v_now - interval '2 seconds'));
+  end if;
+
+  v_exclusive := v_lane.slots is not null or v_lane.rate_per_second is not null or v_lane.fair;
+  if v_exclusive then
+    perform pg_advisory_xact_lock(1179926085, hashtext(p_lane));
+  else
+    perform pg_advisory_xact_lock_shared(1179926085, hashtext(p_lane));
+  end if;
+  -- Again, now that the lane cannot change: set_lane takes the same lock.
+  select * into v_lane from fenceline.lane l where l.name = p_lane;
+  if not v_lane.enabled
+     or (not v_exclusive and (v_lane.slots is not null or v_lane.rate_per_second is not null or v_lane.fair)) then
+    return;
+  end if;
+  if v_lane.slots is not null then
+    v_limit := least(v_limit, v_lane.slots - (
+      select count(*)::integer from fenceline.running r where r.counted and r.lane = p_lane));
+  end if;
+  if v_lane.rate_per_second is not null then
+    v_limit := least(v_limit, floor(fenceline.rate_tokens(v_lane, v_now))::integer);
+  end if;
+
+  if v_limit > 0 then
+    if v_lane.fair then
+      v_pick := fenceline.pick_fair(p_lane, v_kinds, v_limit, p_alone);
+    elsif p_floor_priorities is null or v_lane.ageing_seconds is not null
+          or fenceline.is_scan_due(p_lane, v_now) then
+      v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, null, null);
+    else
+      v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, p_floor_priorities, p_floor_seqs);
+    end if;
+  end if;
+  if v_limit <= 0 or cardinality(v_pick.rows) = 0 then
+    if p_wait_seconds is not null then
+      perform fenceline.start_waiting(p_worker_id, p_lane, p_wait_seconds, v_now);
+    end if;
+    return;
+  end if;
+
+  -- Held against the sweep: a worker whose lease is over gets nothing, and one that is swept now waits here.
+  select w.lease_until into v_worker from fenceline.worker w
+  where w.id = p_worker_id and w.stopped_at is null and w.lease_until > v_now for key share;
+  if not found then
+    raise exception using errcode = 'FL015',
+      message = format('worker %s is not registered or its lease is over: register again', p_worker_id);
+  end if;
+  if p_request_id is not null then
+    insert into fenceline.claim_request (request_id, worker_id, at) values (p_request_id, p_worker_id, v_now);
+  end if;
+  if v_lane.rate_per_second is not null then
+    perform fenceline.take_tokens(v_lane, v_now, cardinality(v_pick.rows));
+  end if;
+  if v_pick.uses & 1 <> 0 then
+    delete from fenceline.dedupe d using fenceline.ready r, fenceline.job j
+    where r.ctid = any(v_pick.rows) and r.uses & 1 <> 0 and j.id = r.job_id
+      and d.tenant = j.tenant and d.key = j.dedupe_key and d.job_id = j.id;
+  end if;
+  if v_pick.uses & 48 <> 0 then
+    perform fenceline.refuse_claims(v_pick.rows, v_now);
+  end if;
+  if exists (select 1 from fenceline.waiter w where w.lane = p_lane and w.worker_id = p_worker_id) then
+    delete from fenceline.waiter w where w.lane = p_lane and w.worker_id = p_worker_id;
+  end if;
+
+  -- The timeline in the high bits: after a failover that lost a claim, the next token is higher all the same.
+  v_timeline := fenceline.timeline() << 32;
+  v_shift := coalesce(v_lane.ageing_seconds, 0);
+  return query
+  with picked as materialized (
+    delete from fenceline.ready r where r.ctid = any(v_pick.rows)
+    returning r.job_id, r.seq as rank, r.priority as level, r.kind, r.tenant,
+              coalesce(r.own_priority, r.priority) as priority,
+              fenceline.aged_seq(r.seq, -coalesce(r.own_priority, 0), v_shift) as seq,
+              gen_random_uuid() as attempt_id, greatest(coalesce(r.token, 0), v_timeline) + 1 as token,
+              (coalesce(r.number, 0) + 1)::smallint as number, r.deaths, r.uses
+  ), claimed as (
+    insert into fenceline.running (job_id, token, claimed_at, worker_id, attempt_id, number, priority, lane, seq,
+                                   request_id, uses, deaths, counted)
+    select p.job_id, p.token, v_now, p_worker_id, p.attempt_id, p.number, p.priority, p_lane, nullif(p.seq, p.job_id),
+           p_request_id, p.uses, p.deaths,
+           case when v_lane.slots is not null or v_lane.stale_timeout_seconds is not null then true end
+    from picked p
+  )
+  select p.job_id, p.attempt_id, p.token, p.number, p.kind, j.args, p.tenant, p.priority, p.rank, j.max_attempts,
+         j.timeout_seconds, p.deaths is not null,
+         -- A plain job has nothing more to tell, and building JSON costs as much as the rest of the row.
+         case when num_nonnulls(j.labels, j.created_by, j.expires_at, j.key, j.snapshot, j.requires_hash, j.identity,
+                                j.after, j.group_name, j.retry_of, j.parent, j.resource_lock, j.run_at) > 0
+              then fenceline.claim_details(p.job_id) end
+  from picked p join fenceline.job j on j.id = p.job_id
+  order by p.level desc, p.rank;
+end;
+$$;

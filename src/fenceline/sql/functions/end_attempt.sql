@@ -1,0 +1,82 @@
+-- Writes the history of an attempt whose `running` row the caller has just deleted (so the fence is rotated), and sends
+-- the job back to the queue unless this is its end. Returns the outcome if final, else null; the caller settles.
+--
+-- p_asked     failed · failed_for_good · cancelled · snoozed · released · lost · crashed · quarantined · succeeded …
+-- The rules, in one place:
+--   failed, lost   again while number < max_attempts, else failed; lost goes back at once, failed after its delay
+--   snoozed, released, crashed   again, and the attempt is refunded (the token is not)
+--   a job that was asked to stop ends as cancelled where it would otherwise go back to the queue
+-- roles: none
+create or replace function fenceline.end_attempt(
+  p_run fenceline.running,
+  p_asked text,
+  p_result jsonb default null,
+  p_error jsonb default null,
+  p_errors jsonb default null,
+  p_delay double precision default null,
+  p_ran_seconds double precision default null,
+  p_metadata jsonb default null,
+  p_actor text default null,
+  p_deaths smallint default null
+) returns text
+language plpgsql as $$
+declare
+  v_now timestamptz := fenceline.clock();
+  v_job fenceline.job;
+  v_outcome text;
+  v_final boolean;
+  v_error jsonb := p_error;
+  v_number smallint := p_run.number;
+  v_run_at timestamptz;
+  v_seq bigint;
+  v_uses integer := coalesce(p_run.uses, 0) & ~1;  -- the dedupe key was given up at the claim
+begin
+  select * into v_job from fenceline.job j where j.id = p_run.job_id;
+  case p_asked
+    when 'failed', 'lost' then
+      v_final := p_run.number >= v_job.max_attempts;
+      v_outcome := case when v_final then 'failed' else p_asked end;
+    when 'failed_for_good', 'quarantined' then
+      v_final := true;
+      v_outcome := 'failed';
+    when 'snoozed', 'released', 'crashed' then
+      v_final := false;
+      v_outcome := p_asked;
+      v_number := p_run.number - 1;
+    else
+      v_final := true;
+      v_outcome := p_asked;
+  end case;
+  if not v_final and p_run.cancel_requested_at is not null then
+    v_final := true;
+    v_outcome := 'cancelled';
+    v_error := coalesce(v_error, fenceline.cancelled_error(p_run.cancel_reason));
+  end if;
+  insert into fenceline.history (job_id, ended_at, token, claimed_at, started_at, worker_id, attempt_id, number, final,
+                                 outcome, asked, result, error, errors, metadata, actor)
+  values (p_run.job_id, v_now, p_run.token, p_run.claimed_at,
+          coalesce(v_now - make_interval(secs => p_ran_seconds), p_run.started_at), p_run.worker_id, p_run.attempt_id,
+          p_run.number, v_final, v_outcome, nullif(p_asked, v_outcome), p_result, v_error, p_errors, p_metadata,
+          coalesce(p_actor, p_run.cancel_actor));
+  if v_final then
+    return v_outcome;
+  end if;
+
+  if p_asked = 'released' then
+    v_seq := coalesce(p_run.seq, p_run.job_id);  -- as if it had not been claimed
+  else
+    v_seq := fenceline.next_id();
+    v_uses := v_uses & ~16;  -- it has started: expires_at is met
+  end if;
+  if p_asked = 'failed' then
+    v_run_at := v_now + make_interval(secs => coalesce(p_delay, fenceline.retry_delay(
+      coalesce(v_job.retry, (select k.retry from fenceline.kind k where k.name = v_job.kind)), p_run.number)));
+  elsif p_asked = 'snoozed' then
+    v_run_at := v_now + make_interval(secs => coalesce(p_delay, 0));
+  end if;
+  perform fenceline.place_jobs(array[row(
+    p_run.job_id, v_seq, p_run.priority, p_run.lane, v_job.kind, v_job.tenant, v_number, p_run.token,
+    coalesce(p_deaths, p_run.deaths), nullif(v_uses, 0), v_run_at)::fenceline.live]);
+  return null;
+end;
+$$;

@@ -1,0 +1,11 @@
+-- Removes every row of finished jobs.
+-- roles: none
+create or replace function fenceline.forget_jobs(p_job_ids bigint[]) returns void
+language plpgsql as $$
+begin
+  delete from fenceline.log where job_id = any(p_job_ids);
+  delete from fenceline.progress where job_id = any(p_job_ids);
+  delete from fenceline.history where job_id = any(p_job_ids);
+  delete from fenceline.job where id = any(p_job_ids);
+end;
+$$;

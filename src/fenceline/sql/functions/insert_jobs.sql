@@ -1,0 +1,130 @@
+-- Makes jobs of one kind with the same options: the core of enqueue, enqueue_many, enqueue_jobs and retry_job.
+--
+-- Jobs without options go the short way, insert_plain_jobs. Jobs with options but no gate take two set-based inserts
+-- (job, ready). A job that uses a gate or a key goes one at a time through insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
+-- roles: none
+create or replace function fenceline.insert_jobs(
+  p_kind text,
+  p_args json[],
+  p_options json,
+  p_actor text,
+  p_defaults json,
+  p_origin text,
+  out job_ids bigint[],
+  out created boolean[]
+)
+language plpgsql as $$
+declare
+  v_job fenceline.job;
+  v_args jsonb[];
+  v_options jsonb;
+  v_plain boolean := p_options is null or p_options::text = '{}';
+  v_route record;
+  v_count integer := coalesce(cardinality(p_args), 0);
+  v_sequence bigint;
+  v_base bigint;
+  v_made record;
+  v_why text;
+begin
+  if v_plain then
+    job_ids := fenceline.insert_plain_jobs(p_kind, p_args, p_actor, p_defaults, p_origin);
+    if job_ids is not null or v_count = 0 then
+      return;
+    end if;
+  end if;
+  perform fenceline.check_name('kind', p_kind);
+  begin
+    v_args := p_args::jsonb[];
+    v_options := coalesce(p_options, '{}')::jsonb;
+  exception when data_exception then
+    get stacked diagnostics v_why = pg_exception_detail;
+    raise exception using errcode = 'FL006',
+      message = format('args or options of kind %L cannot be stored as JSON: %s', p_kind,
+                       coalesce(nullif(v_why, ''), sqlerrm)),
+      hint = 'Remove \u0000 and unpaired surrogates; encode binary data as base64.';
+  end;
+  if not v_plain then
+    v_job := fenceline.read_options(p_kind, v_options);
+    v_plain := not fenceline.is_gated(v_job);
+  end if;
+
+  select s.draining, s.max_args_bytes,
+         coalesce(v_job.lane, k.lane, p_defaults ->> 'lane', k.default_lane, 'default') as lane,
+         n.name as known_lane, n.ageing_seconds is null and not n.fair as plain,
+         coalesce(v_job.priority, (p_defaults ->> 'priority')::smallint, k.priority, n.default_priority, 0::smallint)
+           as priority,
+         coalesce(v_job.max_attempts, (p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint)
+           as max_attempts,
+         coalesce(v_job.timeout_seconds, (p_defaults ->> 'timeout')::double precision, k.timeout_seconds) as timeout,
+         coalesce(v_job.retry, nullif((p_defaults -> 'retry')::jsonb, 'null')) as retry
+    into v_route
+  from fenceline.setting s
+  left join fenceline.kind k on k.name = p_kind
+  left join fenceline.lane n
+    on n.name = coalesce(v_job.lane, k.lane, p_defaults ->> 'lane', k.default_lane, 'default');
+  if v_route.draining and p_origin = 'outside' then
+    raise exception using errcode = 'FL014',
+      message = 'the system is draining: no new jobs are accepted until an operator resumes it';
+  end if;
+  if v_route.known_lane is null then
+    perform fenceline.create_decorated_lane(v_route.lane, v_job.lane is null and v_route.lane = p_defaults ->> 'lane');
+  end if;
+  if v_route.max_attempts < 1 then
+    raise exception using errcode = 'FL004',
+      message = format('max_attempts %s is out of range: use 1 to 1000', v_route.max_attempts);
+  end if;
+  if v_route.retry is not null then
+    perform fenceline.retry_delay(v_route.retry, 1);
+  end if;
+  for v_i in 1 .. v_count loop
+    if v_args[v_i] is null or jsonb_typeof(v_args[v_i]) <> 'object' then
+      raise exception using errcode = 'FL007',
+        message = format('args of kind %L must be a JSON object, not %s', p_kind,
+                         coalesce(jsonb_typeof(v_args[v_i]), 'nothing'));
+    elsif pg_column_size(v_args[v_i]) > v_route.max_args_bytes then
+      raise exception using errcode = 'FL005',
+        message = format('args of kind %L have %s bytes: at most %s are allowed', p_kind, pg_column_size(v_args[v_i]),
+                         v_route.max_args_bytes),
+        hint = 'Store large data elsewhere and pass a reference.';
+    end if;
+  end loop;
+
+  if not v_plain or not coalesce(v_route.plain, true) then
+    v_job.kind := p_kind;
+    v_job.tenant := coalesce(v_job.tenant, 'default');
+    v_job.created_by := p_actor;
+    v_job.lane := v_route.lane;
+    v_job.priority := v_route.priority;
+    v_job.max_attempts := v_route.max_attempts;
+    v_job.timeout_seconds := v_route.timeout;
+    v_job.retry := v_route.retry;
+    for v_i in 1 .. v_count loop
+      v_job.args := p_args[v_i];
+      select * into v_made from fenceline.insert_gated_job(v_job, v_options -> 'after');
+      job_ids[v_i] := v_made.job_id;
+      created[v_i] := v_made.created;
+    end loop;
+    return;
+  end if;
+
+  -- Ids of one call grow with its order, also where the 22 bits of the sequence begin anew in the middle of it.
+  v_sequence := nextval('fenceline.job_id');
+  v_base := fenceline.id_at(clock_timestamp()) - (v_sequence >> 22 << 22);
+  if v_count = 1 then
+    job_ids := array[v_base + v_sequence];
+  else
+    job_ids := array(select v_base + nextval('fenceline.job_id') from generate_series(1, v_count));
+  end if;
+  insert into fenceline.job (id, priority, max_attempts, kind, lane, tenant, args, labels, created_by, timeout_seconds,
+                             identity, group_name, retry, retry_of, parent, snapshot, snapshot_hash, delivery)
+  select n.id, v_route.priority, v_route.max_attempts, p_kind, v_route.lane, coalesce(v_job.tenant, 'default'), n.args,
+         v_job.labels, p_actor, v_route.timeout, v_job.identity, v_job.group_name, v_route.retry, v_job.retry_of,
+         v_job.parent, v_job.snapshot, v_job.snapshot_hash, v_job.delivery
+  from unnest(job_ids, p_args) n(id, args);
+  insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
+  select i, i, v_route.priority, v_route.lane, p_kind, coalesce(v_job.tenant, 'default') from unnest(job_ids) i;
+  if exists (select 1 from fenceline.waiter w where w.lane = v_route.lane) then
+    perform fenceline.wake(array[v_route.lane]);
+  end if;
+end;
+$$;

@@ -1,0 +1,26 @@
+-- What has to happen at least once a second somewhere, for the whole fleet: any worker or server may call it as often
+-- as it likes, the work is done once per interval.
+-- Returns counts of what was done, or null when it was not due.
+-- roles: worker
+create or replace function fenceline.maintain(p_interval_seconds double precision default 0.5) returns jsonb
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_done jsonb;
+begin
+  if not fenceline.is_due('live', p_interval_seconds) then
+    return null;
+  end if;
+  v_done := jsonb_build_object(
+    'swept', fenceline.sweep(),
+    'promoted', fenceline.promote_timers(),
+    'expired', fenceline.expire_jobs(),
+    'verified', fenceline.verify_dependencies(),
+    'admitted', fenceline.admit_keys());
+  if fenceline.is_due('upkeep', 60) then
+    v_done := v_done || jsonb_build_object('pruned', fenceline.prune());
+    perform fenceline.prune_requests();
+    perform fenceline.create_partitions();
+  end if;
+  return v_done;
+end;
+$$;

@@ -1,0 +1,16 @@
+-- Forgets what only had to be remembered for a while: answered claims, idempotency keys, waiters, workers long gone.
+-- roles: none
+create or replace function fenceline.prune_requests() returns void
+language plpgsql as $$
+declare
+  v_now timestamptz := fenceline.clock();
+begin
+  delete from fenceline.claim_request where at < v_now - interval '1 hour';
+  delete from fenceline.idempotency where expires_at < v_now;
+  delete from fenceline.waiter where until < v_now;
+  delete from fenceline.watch where until < v_now;
+  -- History names workers by id, so they stay as long as history does.
+  delete from fenceline.worker w
+  where w.stopped_at < v_now - make_interval(secs => (select s.retention_seconds from fenceline.setting s) + 86400);
+end;
+$$;

@@ -1,0 +1,34 @@
+-- Registers a process that claims jobs, and returns its id. Its attempts stand and fall with its lease, which heartbeat
+-- renews.
+--
+-- p_kinds     the kinds it has handlers for; null: all
+-- roles: worker
+create or replace function fenceline.register_worker(
+  p_name text,
+  p_lease_seconds double precision default 30,
+  p_kinds text[] default null,
+  p_lanes text[] default null,
+  p_host text default null,
+  p_pid integer default null,
+  p_version text default null,
+  p_supervisor_id integer default null,
+  p_runner boolean default false,
+  p_labels jsonb default null
+) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_id integer;
+  v_now timestamptz := fenceline.clock();
+begin
+  if p_lease_seconds is null or not p_lease_seconds between 0.1 and 86400 then
+    raise exception using errcode = 'FL007',
+      message = format('lease of %s seconds is out of range: use 0.1 to 86400', p_lease_seconds);
+  end if;
+  insert into fenceline.worker (name, host, pid, version, supervisor_id, runner, lanes, kinds, labels, lease_seconds,
+                                lease_until, heartbeat_at, started_at)
+  values (left(coalesce(p_name, 'worker'), 200), p_host, p_pid, p_version, p_supervisor_id, p_runner, p_lanes,
+          p_kinds, p_labels, p_lease_seconds, v_now + make_interval(secs => p_lease_seconds), v_now, v_now)
+  returning id into v_id;
+  return v_id;
+end;
+$$;

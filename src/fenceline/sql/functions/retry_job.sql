@@ -1,0 +1,31 @@
+-- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of.
+-- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining).
+-- roles: producer, worker
+create or replace function fenceline.retry_job(
+  p_job_id bigint,
+  p_actor text default null,
+  p_tenant text default null,
+  out id text,
+  out job_id bigint
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
+declare
+  v_job fenceline.job := fenceline.find_job(p_job_id, p_tenant);
+  v_made record;
+begin
+  if not exists (select 1 from fenceline.history h where h.job_id = p_job_id and h.final) then
+    perform fenceline.wrong_status(p_job_id, 'retried', 'finished');
+  end if;
+  v_made := fenceline.insert_jobs(v_job.kind, array[v_job.args], (jsonb_strip_nulls(jsonb_build_object(
+      'lane', v_job.lane, 'priority', v_job.priority, 'max_attempts', v_job.max_attempts, 'tenant', v_job.tenant,
+      'labels', v_job.labels, 'timeout', v_job.timeout_seconds, 'resource_lock', v_job.resource_lock, 'key', v_job.key,
+      'key_limit', v_job.key_limit, 'requires_hash', v_job.requires_hash, 'identity', v_job.identity,
+      'retry', v_job.retry, 'parent', v_job.parent, 'delivery', v_job.delivery, 'retry_of', p_job_id))
+      || case when v_job.snapshot is null then '{}' else jsonb_build_object('snapshot', v_job.snapshot) end)::json,
+    p_actor, null, 'outside');
+  job_id := v_made.job_ids[1];
+  id := fenceline.public_id(job_id);
+  perform fenceline.record_event(p_actor, 'job.retry', fenceline.public_id(p_job_id), v_job.tenant, null,
+    jsonb_build_object('status', fenceline.job_status(p_job_id)), jsonb_build_object('job', id));
+end;
+$$;

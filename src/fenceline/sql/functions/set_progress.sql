@@ -1,0 +1,30 @@
+-- Records phase and progress of a live attempt; a new phase starts with empty progress. Returns false when stale.
+--
+-- p_phase     null: the phase stays
+-- p_progress  null: the progress stays, unless the phase is new
+-- roles: worker
+create or replace function fenceline.set_progress(
+  p_job_id bigint,
+  p_attempt_id uuid,
+  p_phase text default null,
+  p_progress jsonb default null
+) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_now timestamptz := fenceline.clock();
+begin
+  update fenceline.running r set active_at = v_now where r.job_id = p_job_id and r.attempt_id = p_attempt_id;
+  if not found then
+    return false;
+  end if;
+  insert into fenceline.progress as p (job_id, attempt_id, phase, progress, updated_at)
+  values (p_job_id, p_attempt_id, p_phase, p_progress, v_now)
+  on conflict (job_id) do update set
+    attempt_id = excluded.attempt_id,
+    phase = coalesce(excluded.phase, case when p.attempt_id = excluded.attempt_id then p.phase end),
+    progress = coalesce(excluded.progress,
+      case when p.attempt_id = excluded.attempt_id and excluded.phase is null then p.progress end),
+    updated_at = v_now;
+  return true;
+end;
+$$;

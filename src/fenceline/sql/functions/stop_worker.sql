@@ -1,0 +1,23 @@
+-- Signs a worker off: whatever it still holds is released (attempts refunded), and it can claim no more.
+-- Returns how many attempts were released.
+-- Lock order: worker row, running rows.
+-- roles: worker
+create or replace function fenceline.stop_worker(p_worker_id integer) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_run fenceline.running;
+  v_count integer := 0;
+begin
+  -- Waits for a claim in flight (claim_jobs locks the row too), so that its attempts are seen below.
+  perform 1 from fenceline.worker w where w.id = p_worker_id for update;
+  update fenceline.worker set stopped_at = fenceline.clock() where id = p_worker_id and stopped_at is null;
+  delete from fenceline.waiter where worker_id = p_worker_id;
+  for v_run in
+    delete from fenceline.running r where r.worker_id = p_worker_id returning r.*
+  loop
+    v_count := v_count + 1;
+    perform fenceline.settle_if_final(v_run, fenceline.end_attempt(v_run, 'released', p_metadata => '{"reason": "worker stopped"}'));
+  end loop;
+  return v_count;
+end;
+$$;

@@ -1,0 +1,35 @@
+-- Closes the one gap of "enqueue only inserts": a job may end between the moment a waiter's enqueue looked at it and
+-- the moment that enqueue became visible, and then nobody took it off the waiter's list.
+--
+-- A new waiter is looked at until every transaction that could have overlooked its list has ended: the first look
+-- notes the newest transaction id there is, and the look after the oldest running one has passed it is the last. From
+-- then on whoever ends a dependency sees the list. Returns how many waiters were looked at.
+-- roles: none
+create or replace function fenceline.verify_dependencies(p_limit integer default 1000) returns integer
+language plpgsql as $$
+declare
+  v_waiters bigint[];
+  v_ended bigint[];
+  v_oldest xid8 := pg_snapshot_xmin(pg_current_snapshot());
+  v_newest xid8 := pg_snapshot_xmax(pg_current_snapshot());
+begin
+  v_waiters := array(
+    select c.waiter_id from fenceline.dependency_check c order by c.waiter_id limit p_limit for update skip locked);
+  if cardinality(v_waiters) = 0 then
+    return 0;
+  end if;
+  select array_agg(distinct d.after_id) into v_ended
+  from fenceline.dependency d
+  join fenceline.history h on h.job_id = d.after_id and h.final
+  where d.waiter_id = any(v_waiters);
+  if v_ended is not null then
+    v_ended := fenceline.advance_waiters(v_ended);
+    if v_ended is not null then
+      perform fenceline.settle(v_ended, 63);
+    end if;
+  end if;
+  delete from fenceline.dependency_check where waiter_id = any(v_waiters) and seen_xid <= v_oldest;
+  update fenceline.dependency_check set seen_xid = v_newest where waiter_id = any(v_waiters) and seen_xid is null;
+  return cardinality(v_waiters);
+end;
+$$;

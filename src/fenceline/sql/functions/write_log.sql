@@ -1,0 +1,30 @@
+-- Appends lines to the log of a live attempt. Returns false when the attempt is stale; then nothing is written.
+--
+-- p_lines     JSON array of {"message", "level", "fields", "ago_seconds"}; lines are numbered per attempt. A message
+--             over the limit is cut and marked.
+-- roles: worker
+create or replace function fenceline.write_log(p_job_id bigint, p_attempt_id uuid, p_lines jsonb) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  v_now timestamptz := fenceline.clock();
+  v_token bigint;
+  v_last integer;
+  v_most integer := (select s.max_log_bytes from fenceline.setting s);
+begin
+  -- The update is fence and lock in one: a reclaim waits for us, or we find nothing.
+  update fenceline.running r set active_at = v_now
+  where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.token into v_token;
+  if not found then
+    return false;
+  end if;
+  select coalesce(max(l.line), 0) into v_last from fenceline.log l where l.job_id = p_job_id and l.token = v_token;
+  insert into fenceline.log (job_id, token, line, at, level, message, fields)
+  select p_job_id, v_token, v_last + l.n, v_now - make_interval(secs => coalesce((l.v ->> 'ago_seconds')::float8, 0)),
+         coalesce(l.v ->> 'level', 'info'),
+         case when octet_length(l.v ->> 'message') > v_most
+              then left(l.v ->> 'message', v_most) || ' … [cut]' else coalesce(l.v ->> 'message', '') end,
+         nullif(l.v -> 'fields', 'null')
+  from jsonb_array_elements(p_lines) with ordinality l(v, n);
+  return true;
+end;
+$$;

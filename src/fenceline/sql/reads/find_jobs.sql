@@ -1,0 +1,71 @@
+-- Ids of jobs that match every given filter, newest first, below a cursor: one page of a list.
+--
+-- p_statuses … p_created_by   null: any; within a list any value matches, labels must all match
+-- p_cursor    the last id of the page before; null: from the newest
+-- Returns up to p_limit ids, and the cursor of the next page (null: there is none). The scan is bounded: where filters
+-- are combined so that matches are far apart, a page may have fewer ids, even none, and still a next cursor.
+--
+-- How it stays index-backed (docs/adr/0003): a status names the table to walk; else the newest jobs are walked by id,
+-- and when those do not fill the page the range index finds the rare values.
+-- roles: none
+create or replace function fenceline.find_jobs(
+  p_statuses text[],
+  p_kinds text[],
+  p_lanes text[],
+  p_tenants text[],
+  p_labels jsonb,
+  p_created_after timestamptz,
+  p_created_before timestamptz,
+  p_created_by text,
+  p_limit integer,
+  p_cursor bigint,
+  out job_ids bigint[],
+  out next_cursor bigint
+)
+language plpgsql stable
+-- Null filters fold away and constants pick the index: these statements are planned anew each time.
+set plan_cache_mode = force_custom_plan
+as $$
+declare
+  v_from bigint := coalesce(fenceline.id_at(p_created_after), 0);
+  v_below bigint := least(coalesce(p_cursor, 9223372036854775807),
+                          coalesce(fenceline.id_at(p_created_before), 9223372036854775807));
+  v_filtered boolean := num_nonnulls(p_kinds, p_lanes, p_tenants, p_labels, p_created_by) > 0;
+  v_budget integer := case when v_filtered then greatest(5000, p_limit) else p_limit end;
+  v_walked bigint[];
+begin
+  if p_statuses is not null then
+    v_walked := fenceline.newest_by_status(p_statuses, v_from, v_below, v_budget);
+  else
+    v_walked := array(select j.id from fenceline.job j where j.id < v_below and j.id >= v_from
+                      order by j.id desc limit v_budget);
+  end if;
+  if not v_filtered then
+    job_ids := v_walked;
+  else
+    job_ids := array(
+      select j.id from fenceline.job j
+      where j.id = any(v_walked)
+        and (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
+        and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
+        and (p_created_by is null or j.created_by = p_created_by)
+      order by j.id desc limit p_limit);
+  end if;
+  if cardinality(job_ids) = p_limit then
+    next_cursor := job_ids[p_limit];
+  elsif cardinality(v_walked) = v_budget then
+    next_cursor := v_walked[v_budget];
+    if p_statuses is null then
+      -- "id + 0": not by the primary key, which would walk over everything that does not match.
+      job_ids := job_ids || array(
+        select j.id from fenceline.job j
+        where j.id < next_cursor and j.id >= v_from
+          and (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
+          and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
+          and (p_created_by is null or j.created_by = p_created_by)
+        order by j.id + 0 desc limit p_limit - cardinality(job_ids));
+      next_cursor := case when cardinality(job_ids) = p_limit then job_ids[p_limit] end;
+    end if;
+  end if;
+end;
+$$;

@@ -1,0 +1,14 @@
+-- The audit of operator actions, newest first; of one subject (a public job id, a lane, "system") or of all.
+-- roles: reader
+create or replace function fenceline.list_events(
+  p_subject text default null,
+  p_limit integer default 100,
+  p_cursor bigint default null
+) returns table (id bigint, at timestamptz, actor text, action text, subject text, tenant text, reason text, before jsonb,
+                 after jsonb)
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select e.id, e.at, e.actor, e.action, e.subject, e.tenant, e.reason, e.before, e.after
+  from fenceline.event e
+  where (p_subject is null or e.subject = p_subject) and (p_cursor is null or e.id < p_cursor)
+  order by e.id desc limit p_limit;
+$$;

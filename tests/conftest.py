@@ -1,0 +1,130 @@
+"""A real PostgreSQL for every test, and a database of its own.
+
+The server is `$FENCELINE_TEST_DSN` (its role must be a superuser), else one embedded PostgreSQL that all
+pytest workers share. Every worker migrates one template database; every test that asks for `database` gets a
+clone of it.
+"""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import asyncpg
+import psycopg
+import pytest
+
+from fenceline.database.embedded import EmbeddedPostgres
+from fenceline.database.migrate import migrate
+
+Connect = Callable[..., Awaitable[asyncpg.Connection]]
+
+SERVER_FOLDER_VARIABLE = "FENCELINE_TEST_SERVER_FOLDER"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the folder of the shared server; the workers of xdist inherit the variable."""
+    if not hasattr(config, "workerinput"):
+        # Under /tmp: the path of the server's socket must stay short.
+        folder = tempfile.mkdtemp(prefix="fenceline-test-", dir="/tmp")
+        os.environ[SERVER_FOLDER_VARIABLE] = folder
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ.pop(SERVER_FOLDER_VARIABLE), ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The DSN of the server's `postgres` database, as a superuser."""
+    given = os.environ.get("FENCELINE_TEST_DSN")
+    if given:
+        yield given
+        return
+    with EmbeddedPostgres(Path(os.environ[SERVER_FOLDER_VARIABLE])) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+def administrator(server: str) -> Iterator[psycopg.Connection]:
+    """A session that creates and drops databases; blocking, for tests without an event loop."""
+    with psycopg.connect(server, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def template(server: str, administrator: psycopg.Connection) -> Iterator[str]:
+    """The name of a migrated database that nobody can connect to: it must be idle to be cloned."""
+    name = f"fenceline_template_{uuid4().hex[:12]}"
+    create_database(administrator, name)
+    # In a thread of its own, so that no test inherits anything of this event loop.
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        executor.submit(asyncio.run, migrate_database(dsn_of(server, name))).result()
+    administrator.execute(f'alter database "{name}" with allow_connections false')
+    yield name
+    drop_database(administrator, name)
+
+
+@pytest.fixture
+def empty_database(server: str, administrator: psycopg.Connection) -> Iterator[str]:
+    """The DSN of a fresh database without Fenceline's schema.
+
+    It is gone before the fixtures asked for earlier end, which may then drop the roles that it granted to.
+    """
+    name = f"fenceline_test_{uuid4().hex[:12]}"
+    create_database(administrator, name)
+    yield dsn_of(server, name)
+    drop_database(administrator, name)
+
+
+@pytest.fixture
+def database(server: str, administrator: psycopg.Connection, template: str) -> Iterator[str]:
+    """The DSN of a fresh, migrated database."""
+    name = f"fenceline_test_{uuid4().hex[:12]}"
+    # The default strategy: from PostgreSQL 15 on WAL_LOG, measured at less than half the time of FILE_COPY.
+    create_database(administrator, name, template=template)
+    yield dsn_of(server, name)
+    drop_database(administrator, name)
+
+
+@pytest.fixture
+async def connect(database: str) -> AsyncIterator[Connect]:
+    """Open asyncpg connections to `database`, closed when the test ends: `connection = await connect()`."""
+    connections: list[asyncpg.Connection] = []
+
+    async def open_connection(**options: Any) -> asyncpg.Connection:
+        connection: asyncpg.Connection = await asyncpg.connect(database, **options)
+        connections.append(connection)
+        return connection
+
+    yield open_connection
+    for connection in connections:
+        # A test may leave a statement waiting for a lock that another of its connections holds.
+        connection.terminate()
+
+
+async def migrate_database(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await migrate(connection)
+    finally:
+        await connection.close()
+
+
+def create_database(administrator: psycopg.Connection, name: str, *, template: str = "template0") -> None:
+    administrator.execute(f'create database "{name}" template "{template}"')
+
+
+def drop_database(administrator: psycopg.Connection, name: str) -> None:
+    administrator.execute(f'drop database "{name}" with (force)')
+
+
+def dsn_of(server: str, database: str) -> str:
+    return urlunsplit(urlsplit(server)._replace(path=f"/{database}"))
