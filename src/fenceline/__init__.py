@@ -1,1 +1,51 @@
-"""A PostgreSQL-native job queue for jobs that matter."""
+"""A PostgreSQL-native job queue for jobs that matter: fenced, durable, watched by people."""
+
+from fenceline.client.app import Fenceline, Handler
+from fenceline.client.options import After, EnqueueOptions
+from fenceline.client.sync_verbs import SyncJob
+from fenceline.client.verbs import Job
+from fenceline.errors import (
+    ConnectionLost,
+    DatabaseUnavailable,
+    Draining,
+    FencelineError,
+    InvalidArgs,
+    InvalidId,
+    JobCancelled,
+    JobFailed,
+    NotFound,
+    RefusedError,
+    ResourceLocked,
+    WrongStatus,
+)
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
+from fenceline.model.retry import Retry
+from fenceline.model.status import Status
+
+__all__ = [
+    "After",
+    "ConnectionLost",
+    "DatabaseUnavailable",
+    "Draining",
+    "EnqueueOptions",
+    "Fenceline",
+    "FencelineError",
+    "Handler",
+    "InvalidArgs",
+    "InvalidId",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobPage",
+    "JobRecord",
+    "Lane",
+    "LogLine",
+    "NotFound",
+    "Progress",
+    "RefusedError",
+    "ResourceLocked",
+    "Retry",
+    "Status",
+    "SyncJob",
+    "WrongStatus",
+]

@@ -87,7 +87,7 @@ class TooLarge(RefusedError):
 
 
 class InvalidJson(RefusedError):
-    """A value cannot be stored as JSON, for instance because of \\u0000."""
+    """A value cannot be stored as JSON, for instance because of a zero character."""
 
     code = "invalid_json"
 
@@ -211,11 +211,45 @@ def refusal(error: BaseException) -> RefusedError | None:
         state = getattr(seen, "sqlstate", None)
         if isinstance(state, str) and state in SQLSTATES:
             diagnostics = getattr(seen, "diag", None)
-            message = (
-                getattr(seen, "message", None) or getattr(diagnostics, "message_primary", None) or str(seen)
-            )
+            message = getattr(seen, "message", None) or getattr(diagnostics, "message_primary", None) or str(seen)
             detail = getattr(seen, "detail", None) or getattr(diagnostics, "message_detail", None)
             hint = getattr(seen, "hint", None) or getattr(diagnostics, "message_hint", None)
             return SQLSTATES[state](message, detail=detail, hint=hint)
         seen = getattr(seen, "orig", None) or seen.__cause__
     return None
+
+
+class InvalidArgs(FencelineError):
+    """Args do not fit the handler's signature; nothing was enqueued."""
+
+    code = "invalid_args"
+
+
+class InvalidResult(FencelineError):
+    """A stored result does not fit the type that the handler declares."""
+
+    code = "invalid_result"
+
+
+class DatabaseUnavailable(FencelineError):
+    """No connection could be made; nothing was sent."""
+
+
+class ConnectionLost(FencelineError):
+    """The connection broke while a statement was under way: it may or may not have been carried out."""
+
+
+class JobNotSuccessful(FencelineError):
+    """The job whose result was awaited ended without one; `error` is what the queue keeps of it."""
+
+    def __init__(self, message: str, *, error: dict[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.error = error
+
+
+class JobFailed(JobNotSuccessful):
+    """The job failed for good."""
+
+
+class JobCancelled(JobNotSuccessful):
+    """The job was cancelled, rejected or expired."""

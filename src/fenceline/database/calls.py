@@ -15,7 +15,8 @@ from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
 T = TypeVar("T")
-Row = Sequence[Any]
+# Whatever the driver's rows are: read by position, and unpacked.
+Row = Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,7 @@ def enqueue(
     kind: str, args: str, options: str, *, actor: str | None, defaults: str | None, repeatable: bool
 ) -> Call[Enqueued]:
     return Call(
-        "select job_id, created from fenceline.enqueue("
-        "$1, cast($2 as json), cast($3 as json), $4, cast($5 as json))",
+        "select job_id, created from fenceline.enqueue($1, cast($2 as json), cast($3 as json), $4, cast($5 as json))",
         (kind, args, options, actor, defaults),
         lambda rows: Enqueued(rows[0][0], rows[0][1]),
         repeatable=repeatable,
@@ -63,12 +63,18 @@ def enqueue(
 
 def enqueue_many(
     kind: str, args: list[str], options: str, *, actor: str | None, defaults: str | None, repeatable: bool
-) -> Call[list[int]]:
+) -> Call[list[Enqueued]]:
+    def decode(rows: Sequence[Row]) -> list[Enqueued]:
+        job_ids, created = rows[0]
+        if created is None:
+            return [Enqueued(job_id, True) for job_id in job_ids or ()]
+        return [Enqueued(job_id, new) for job_id, new in zip(job_ids, created, strict=True)]
+
     return Call(
-        "select job_ids from fenceline.enqueue_many("
+        "select job_ids, created from fenceline.enqueue_many("
         "$1, cast($2 as json[]), cast($3 as json), $4, cast($5 as json))",
         (kind, args, options, actor, defaults),
-        lambda rows: list(rows[0][0] or ()),
+        decode,
         repeatable=repeatable,
     )
 
@@ -101,8 +107,7 @@ def list_jobs(
         )
 
     return Call(
-        "select jobs, next_cursor from fenceline.list_jobs("
-        "$1, $2, $3, $4, cast($5 as jsonb), $6, $7, null, $8, $9)",
+        "select jobs, next_cursor from fenceline.list_jobs($1, $2, $3, $4, cast($5 as jsonb), $6, $7, null, $8, $9)",
         (
             statuses,
             kinds,
@@ -244,9 +249,7 @@ def delete_lane(name: str, *, actor: str | None) -> Call[None]:
 
 
 def drain_system(draining: bool, *, actor: str | None, reason: str | None) -> Call[None]:  # noqa: FBT001 - the state itself
-    return Call(
-        "select fenceline.drain_system($1, $2, $3)", (draining, actor, reason), _nothing, repeatable=True
-    )
+    return Call("select fenceline.drain_system($1, $2, $3)", (draining, actor, reason), _nothing, repeatable=True)
 
 
 def depth(lane: str | None = None) -> Call[int]:

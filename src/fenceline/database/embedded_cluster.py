@@ -164,9 +164,7 @@ class Cluster:
             said = log.read_bytes()[logged_before:].decode(errors="replace") if log.exists() else ""
             # Sessions outlive a killed postmaster for a moment, and a new one must not start beside them.
             if "is still in use" not in said or time.monotonic() > deadline:
-                raise EmbeddedError(
-                    f"the server in {self.data} did not start:\n{launched.stdout}{said[-4000:]}"
-                )
+                raise EmbeddedError(f"the server in {self.data} did not start:\n{launched.stdout}{said[-4000:]}")
             time.sleep(0.2)
 
     def _find_postmaster(self) -> Postmaster | None:

@@ -38,9 +38,7 @@ end $$;"""
 def grants_sql(files: SchemaFiles) -> str:
     """Takes everything from PUBLIC and gives each role that exists exactly what the files say."""
     revoked = "\n".join(_revoke_all("public"))
-    return "\n".join(
-        [revoked, *(_if_role_exists(files.role_name(role), _role_grants(files, role)) for role in ROLES)]
-    )
+    return "\n".join([revoked, *(_if_role_exists(files.role_name(role), _role_grants(files, role)) for role in ROLES)])
 
 
 def administrator_sql(files: SchemaFiles, roles: Iterable[str]) -> str:

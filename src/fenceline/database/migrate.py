@@ -69,15 +69,11 @@ class MigrationReport:
             lines.append("functions and views are in place")
         lines += [f"dropped {name}" for name in self.dropped]
         if self.newer:
-            lines.append(
-                f"the schema (number {self.number}) is newer than this program and fits it: left as it is"
-            )
+            lines.append(f"the schema (number {self.number}) is newer than this program and fits it: left as it is")
         elif not lines:
             lines.append(f"the schema is up to date (number {self.number})")
         if self.administrator_sql is not None:
-            lines.append(
-                "database roles are missing that this user may not create; an administrator can run:"
-            )
+            lines.append("database roles are missing that this user may not create; an administrator can run:")
             lines.append(self.administrator_sql)
         return "\n".join(lines)
 
@@ -126,9 +122,7 @@ async def migrate(
     raise ValueError("attempts must be 1 or more")
 
 
-async def _migrate(
-    connection: Connection, files: SchemaFiles, lock_timeout_seconds: float
-) -> MigrationReport:
+async def _migrate(connection: Connection, files: SchemaFiles, lock_timeout_seconds: float) -> MigrationReport:
     # Other migrators may take long: wait for them without limit, and for everybody else's locks only a
     # moment.
     await connection.execute(f"set local lock_timeout = 0; {LOCK_SQL}; {SETTINGS_SQL}")

@@ -72,9 +72,7 @@ class _LeftoverError(Exception):
     """A definition without a file could not be dropped in place."""
 
 
-async def _apply(
-    connection: Connection, code: tuple[CodeFile, ...], before: list[Definition]
-) -> list[Definition]:
+async def _apply(connection: Connection, code: tuple[CodeFile, ...], before: list[Definition]) -> list[Definition]:
     """Create all; returns what has no file and could not be dropped."""
     await _create(connection, code, kind="function")
     # Before the views, which must not bind to an overload that is about to go.

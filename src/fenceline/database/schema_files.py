@@ -97,9 +97,7 @@ def _migration(file: Traversable) -> Migration:
     text = file.read_text("utf-8")
     name = _MIGRATION_NAME.fullmatch(file.name)
     if name is None:
-        raise SchemaFileInvalid(
-            f"migrations/{file.name}: the name must be NNNN_pre_what.sql or NNNN_post_what.sql"
-        )
+        raise SchemaFileInvalid(f"migrations/{file.name}: the name must be NNNN_pre_what.sql or NNNN_post_what.sql")
     number = int(name[1])
     header = _COMPATIBLE_FROM.match(text)
     if header is None or not 1 <= int(header[1]) <= number:
@@ -120,17 +118,13 @@ def _code_file(path: str, text: str) -> CodeFile:
     kind: Literal["function", "view"] = "view" if path.startswith("views/") else "function"
     name = path.rpartition("/")[2].removesuffix(".sql")
     if _DEFINES.findall(text) != [(kind, name)]:
-        raise SchemaFileInvalid(
-            f"{path}: must hold one `create or replace {kind} fenceline.{name}` and no other"
-        )
+        raise SchemaFileInvalid(f"{path}: must hold one `create or replace {kind} fenceline.{name}` and no other")
     header = _ROLES.search(text)
     if header is None:
         raise SchemaFileInvalid(f"{path}: the header must have a line `-- roles: ` with roles or `none`")
     roles = () if header[1] == "none" else tuple(header[1].split(", "))
     if unknown := sorted(set(roles) - set(ROLES)):
-        raise SchemaFileInvalid(
-            f"{path}: not a role: {', '.join(unknown)}; roles are {', '.join(ROLES)} or none"
-        )
+        raise SchemaFileInvalid(f"{path}: not a role: {', '.join(unknown)}; roles are {', '.join(ROLES)} or none")
     # Who administers the queue may do whatever anybody may.
     granted = tuple(role for role in ROLES if role in roles or (roles and role == "admin"))
     return CodeFile(path=path, kind=kind, name=name, roles=granted, text=text)

@@ -3,7 +3,7 @@
 --
 -- p_grace_seconds   null: the setting cancel_grace_seconds
 -- Returns the job's status afterwards. A job that is being cancelled already is left as it is, unless forced.
--- Raises FL010, FL011 (finished).
+-- Raises FL007 (grace), FL010, FL011 (finished).
 -- roles: producer, worker
 create or replace function fenceline.cancel_job(
   p_job_id bigint,
@@ -21,6 +21,10 @@ declare
   v_after text;
   v_run fenceline.running;
 begin
+  if p_grace_seconds not between 0 and 1e9 then
+    raise exception using errcode = 'FL007',
+      message = format('grace of %s seconds is out of range: use 0 to 1000000000', p_grace_seconds);
+  end if;
   -- The job may move while we look; it is always somewhere, so look until it is caught.
   loop
     v_before := fenceline.job_status(p_job_id);
@@ -53,6 +57,7 @@ begin
     if exists (select 1 from fenceline.history h where h.job_id = p_job_id and h.final) then
       perform fenceline.wrong_status(p_job_id, 'cancelled', 'unfinished');
     end if;
+    perform fenceline.find_job(p_job_id, p_tenant);  -- it may have been deleted meanwhile
   end loop;
   v_after := fenceline.job_status(p_job_id);
   perform fenceline.record_event(p_actor, case when p_force then 'job.kill' else 'job.cancel' end,

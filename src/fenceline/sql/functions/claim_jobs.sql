@@ -9,7 +9,8 @@
 --
 -- Fleet-wide limits are exact: a lane with slots, a rate or fairness is claimed from under its lock, and what is in use
 -- is counted after that, in a statement (and so a snapshot) of its own. Needs READ COMMITTED for that (FL016).
--- Lock order: keys (admit_keys), lane, ready rows (skip locked), worker. Raises FL015 when the worker's lease is over.
+-- Lock order: keys (admit_keys), lane, ready rows (skip locked), worker. Raises FL001, FL016, and FL015 when there is
+-- something to claim but the worker's lease is over.
 -- roles: worker
 create or replace function fenceline.claim_jobs(
   p_worker_id integer,
@@ -92,12 +93,16 @@ begin
       select count(*)::integer from fenceline.running r where r.counted and r.lane = p_lane));
   end if;
   if v_lane.rate_per_second is not null then
-    v_limit := least(v_limit, floor(fenceline.rate_tokens(v_lane, v_now))::integer);
+    v_limit := least(v_limit, floor(fenceline.rate_tokens(v_lane, v_now)))::integer;
   end if;
 
   if v_limit > 0 then
     if v_lane.fair then
       v_pick := fenceline.pick_fair(p_lane, v_kinds, v_limit, p_alone);
+      if cardinality(v_pick.rows) = 0 then
+        -- A job whose enqueue was open while the lane became fair is not marked as such: it comes last, but it comes.
+        v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, null, null);
+      end if;
     elsif p_floor_priorities is null or v_lane.ageing_seconds is not null
           or fenceline.is_scan_due(p_lane, v_now) then
       v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, null, null);
@@ -120,7 +125,14 @@ begin
       message = format('worker %s is not registered or its lease is over: register again', p_worker_id);
   end if;
   if p_request_id is not null then
-    insert into fenceline.claim_request (request_id, worker_id, at) values (p_request_id, p_worker_id, v_now);
+    insert into fenceline.claim_request (request_id, worker_id, at) values (p_request_id, p_worker_id, v_now)
+    on conflict (request_id) do update set worker_id = excluded.worker_id, at = excluded.at
+      where claim_request.worker_id <> excluded.worker_id;  -- a worker that had to register again
+    if not found then
+      -- The first was still under way when we looked; it has committed now. Nothing has been taken yet.
+      return query select * from fenceline.claimed_before(p_worker_id, p_request_id);
+      return;
+    end if;
   end if;
   if v_lane.rate_per_second is not null then
     perform fenceline.take_tokens(v_lane, v_now, cardinality(v_pick.rows));

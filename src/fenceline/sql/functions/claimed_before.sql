@@ -7,7 +7,7 @@ create or replace function fenceline.claimed_before(p_worker_id integer, p_reque
 )
 language sql stable as $$
   select r.job_id, r.attempt_id, r.token, r.number, j.kind, j.args, j.tenant, r.priority, coalesce(r.seq, r.job_id),
-         j.max_attempts, j.timeout_seconds, r.deaths is not null, fenceline.claim_details(r.job_id)
+         j.max_attempts, j.timeout_seconds, r.deaths is not null, nullif(fenceline.claim_details(r.job_id), '{}')
   from fenceline.running r join fenceline.job j on j.id = r.job_id
   where r.worker_id = p_worker_id and r.request_id = p_request_id
   order by r.priority desc, coalesce(r.seq, r.job_id);

@@ -11,29 +11,33 @@ declare
   v_name text;
   v_from bigint;
   v_to bigint;
+  v_new integer;
   v_made integer := 0;
 begin
   if not pg_try_advisory_xact_lock(1179926087, 1) then
     return 0;
   end if;
   for v_day in select v_today + i from generate_series(0, p_days) i loop
+    v_new := 0;
     v_from := fenceline.id_at(v_day::timestamp at time zone 'UTC');
     v_to := fenceline.id_at((v_day + 1)::timestamp at time zone 'UTC');
-    foreach v_table in array array['job', 'history'] loop
-      v_name := format('%s_%s', v_table, to_char(v_day, 'YYYYMMDD'));
-      continue when to_regclass('fenceline.' || v_name) is not null;
-      begin
+    -- Both or neither: a day is dropped as a pair (drop_day).
+    begin
+      foreach v_table in array array['job', 'history'] loop
+        v_name := format('%s_%s', v_table, to_char(v_day, 'YYYYMMDD'));
+        continue when to_regclass('fenceline.' || v_name) is not null;
         -- Made apart and attached: the parent is not locked against enqueue meanwhile.
         execute format('create table fenceline.%I (like fenceline.%I including defaults including constraints)',
                        v_name, v_table);
         execute format('alter table fenceline.%I attach partition fenceline.%I for values from (%s) to (%s)',
                        v_table, v_name, v_from, v_to);
-        v_made := v_made + 1;
-      exception
-        when check_violation then null;      -- the default partition has rows of that day
-        when lock_not_available then null;   -- next time
-      end;
-    end loop;
+        v_new := v_new + 1;
+      end loop;
+      v_made := v_made + v_new;
+    exception
+      when check_violation then null;      -- the default partition has rows of that day
+      when lock_not_available then null;   -- next time
+    end;
   end loop;
   return v_made;
 end;

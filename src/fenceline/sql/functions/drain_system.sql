@@ -6,6 +6,9 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_before boolean;
 begin
+  if p_draining is null then
+    raise exception using errcode = 'FL007', message = 'draining must be true (drain) or false (resume), not null';
+  end if;
   select s.draining into v_before from fenceline.setting s for update;
   update fenceline.setting set draining = p_draining;
   perform fenceline.record_event(p_actor, case when p_draining then 'system.drain' else 'system.resume' end, 'system',

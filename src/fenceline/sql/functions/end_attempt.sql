@@ -58,6 +58,9 @@ begin
           coalesce(v_now - make_interval(secs => p_ran_seconds), p_run.started_at), p_run.worker_id, p_run.attempt_id,
           p_run.number, v_final, v_outcome, nullif(p_asked, v_outcome), p_result, v_error, p_errors, p_metadata,
           coalesce(p_actor, p_run.cancel_actor));
+  if p_run.counted then
+    perform fenceline.wake(array[p_run.lane]);  -- a slot is free
+  end if;
   if v_final then
     return v_outcome;
   end if;

@@ -25,7 +25,41 @@ create or replace function fenceline.enqueue(
 language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
   v_made record;
+  v_priority smallint;
+  v_lane text;
+  v_awaited boolean;
 begin
+  -- The short way, for a job without options; the same rules as insert_plain_jobs, which has its comments. A commit of
+  -- its own pays for setting up every statement and expression anew, so this is as few as can be: one that looks up the
+  -- route and writes `job`, one that writes `ready`. No function is called, no array made; ltrim costs a tenth of a
+  -- regular expression. Where anything is not plain no row is written, and the long way says what is wrong.
+  if (p_options is null or p_options::text = '{}')
+     and json_typeof(p_args) = 'object' and strpos(p_args::text, '\u') = 0 then
+    insert into fenceline.job as j (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)
+    select fenceline.next_id(), coalesce((p_defaults ->> 'priority')::smallint, k.priority, n.default_priority),
+           coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint), p_kind, n.name, 'default',
+           p_args, p_actor, coalesce((p_defaults ->> 'timeout')::double precision, k.timeout_seconds)
+    from fenceline.setting s
+    left join fenceline.kind k on k.name = p_kind
+    join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
+    where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
+      and p_defaults -> 'retry' is null
+      and coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint) > 0
+      and octet_length(p_args::text) <= s.max_args_bytes
+      and octet_length(p_kind) between 1 and 64 and ltrim(p_kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-') = ''
+    returning j.id, j.priority, j.lane, exists (select 1 from fenceline.waiter w where w.lane = j.lane)
+      into enqueue.job_id, v_priority, v_lane, v_awaited;
+    if found then
+      insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
+      values (enqueue.job_id, enqueue.job_id, v_priority, v_lane, p_kind, 'default');
+      if v_awaited then
+        perform fenceline.wake(array[v_lane]);
+      end if;
+      created := true;
+      id := fenceline.public_id(enqueue.job_id);
+      return;
+    end if;
+  end if;
   v_made := fenceline.insert_jobs(p_kind, array[p_args], p_options, p_actor, p_defaults, p_origin);
   job_id := v_made.job_ids[1];
   created := coalesce(v_made.created[1], true);

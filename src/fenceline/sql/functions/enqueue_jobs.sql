@@ -18,13 +18,20 @@ declare
   v_left integer[];
   v_later integer[];
   v_refs jsonb := '{}';
+  v_ref text;
   v_job jsonb;
   v_made record;
   v_i integer;
 begin
-  if jsonb_typeof(v_jobs) <> 'array' then
+  if jsonb_typeof(v_jobs) is distinct from 'array' or jsonb_path_exists(v_jobs, 'strict $[*] ? (@.type() != "object")') then
     raise exception using errcode = 'FL007', message = 'jobs must be a JSON array of objects';
   end if;
+  select j ->> 'ref' into v_ref from jsonb_array_elements(v_jobs) j where j ? 'ref' group by 1 having count(*) > 1 limit 1;
+  if found then
+    raise exception using errcode = 'FL007',
+      message = format('ref %L names more than one job: each job of a call needs a ref of its own', v_ref);
+  end if;
+  perform fenceline.check_after(j -> 'after') from jsonb_array_elements(v_jobs) j where j ->> 'after' is not null;
   v_count := jsonb_array_length(v_jobs);
   v_left := array(select i from generate_series(1, v_count) i);
   job_ids := array_fill(null::bigint, array[v_count]);

@@ -9,6 +9,7 @@
 -- p_ran_seconds  how long ago the handler started; null: as start_attempts recorded it
 -- Returns only the pairs that were not accepted: `already` (the same attempt has ended with the same outcome before: a
 -- reply was lost) or `stale` (the attempt is gone: nothing was changed).
+-- Raises FL005 (a result is too large), FL007 (an unknown outcome, a number out of range, lists of different length).
 -- Lock order: running rows, then as settle.
 -- roles: worker
 create or replace function fenceline.finish_attempts(
@@ -31,12 +32,20 @@ as $$
 declare
   v_now timestamptz := fenceline.clock();
   v_ended bigint[];
+  v_attempts uuid[];
+  v_freed text[];
   v_uses integer;
   v_given record;
   v_run fenceline.running;
   v_outcome text;
 begin
-  perform fenceline.check_outcomes(p_outcomes, p_results, p_error_lists);
+  if cardinality(p_attempt_ids) is distinct from cardinality(p_job_ids)
+     or cardinality(p_outcomes) <> cardinality(p_job_ids) then
+    raise exception using errcode = 'FL007',
+      message = format('%s jobs, %s attempts and %s outcomes were given: each job needs one of each',
+                       cardinality(p_job_ids), cardinality(p_attempt_ids), cardinality(p_outcomes));
+  end if;
+  perform fenceline.check_outcomes(p_outcomes, p_results, p_error_lists, p_delays, p_ran_seconds);
 
   -- The common case in one statement. The fence is the join: both the job and the attempt must match.
   with given as materialized (
@@ -49,7 +58,7 @@ begin
     delete from fenceline.running r using given g
     where r.job_id = g.job_id and r.attempt_id = g.attempt_id
     returning r.job_id, r.token, r.claimed_at, r.started_at, r.worker_id, r.attempt_id, r.number, r.uses,
-              g.outcome, g.result, g.errors, g.ran_seconds, g.metadata
+              case when r.counted then r.lane end as freed, g.outcome, g.result, g.errors, g.ran_seconds, g.metadata
   ), written as (
     insert into fenceline.history (job_id, ended_at, token, claimed_at, started_at, worker_id, attempt_id, number, final,
                                    outcome, result, errors, metadata)
@@ -58,14 +67,21 @@ begin
            e.worker_id, e.attempt_id, e.number, true, e.outcome, e.result, e.errors, e.metadata
     from ended e
   )
-  select array_agg(e.job_id), bit_or(e.uses) into v_ended, v_uses from ended e;
+  select array_agg(e.job_id), array_agg(e.attempt_id), bit_or(e.uses),
+         array_agg(distinct e.freed) filter (where e.freed is not null)
+    into v_ended, v_attempts, v_uses, v_freed
+  from ended e;
+  if v_freed is not null then
+    perform fenceline.wake(v_freed);  -- a slot is free
+  end if;
 
   if coalesce(cardinality(v_ended), 0) < cardinality(p_job_ids) then
     for v_given in
       select g.* from unnest(p_job_ids, p_attempt_ids, p_outcomes, p_results, p_errors, p_error_lists, p_delays,
                              p_ran_seconds, p_metadata)
         g(job_id, attempt_id, outcome, result, error, errors, delay, ran_seconds, metadata)
-      where v_ended is null or g.job_id <> all(v_ended)
+      -- By attempt, not by job: one batch may hold an old and the live attempt of the same job.
+      where (g.attempt_id = any(v_attempts)) is not true
     loop
       delete from fenceline.running r where r.job_id = v_given.job_id and r.attempt_id = v_given.attempt_id
       returning * into v_run;

@@ -1,7 +1,8 @@
 -- Makes jobs of one kind with the same options: the core of enqueue, enqueue_many, enqueue_jobs and retry_job.
 --
 -- Jobs without options go the short way, insert_plain_jobs. Jobs with options but no gate take two set-based inserts
--- (job, ready). A job that uses a gate or a key goes one at a time through insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
+-- (job, ready). A job that uses a gate or a key goes one at a time through insert_gated_job.
+-- Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
 -- roles: none
 create or replace function fenceline.insert_jobs(
   p_kind text,
@@ -26,6 +27,9 @@ declare
   v_made record;
   v_why text;
 begin
+  if p_defaults is not null then
+    perform fenceline.check_defaults(p_kind, p_defaults);
+  end if;
   if v_plain then
     job_ids := fenceline.insert_plain_jobs(p_kind, p_args, p_actor, p_defaults, p_origin);
     if job_ids is not null or v_count = 0 then
@@ -33,6 +37,10 @@ begin
     end if;
   end if;
   perform fenceline.check_name('kind', p_kind);
+  if p_origin is null or p_origin not in ('outside', 'child', 'schedule') then
+    raise exception using errcode = 'FL007',
+      message = format('origin %L is unknown: use outside, child or schedule', p_origin);
+  end if;
   begin
     v_args := p_args::jsonb[];
     v_options := coalesce(p_options, '{}')::jsonb;
@@ -67,7 +75,8 @@ begin
       message = 'the system is draining: no new jobs are accepted until an operator resumes it';
   end if;
   if v_route.known_lane is null then
-    perform fenceline.create_decorated_lane(v_route.lane, v_job.lane is null and v_route.lane = p_defaults ->> 'lane');
+    -- A lane that was not asked for is a decorator's word, now or when its worker started.
+    perform fenceline.create_decorated_lane(v_route.lane, v_job.lane is null);
   end if;
   if v_route.max_attempts < 1 then
     raise exception using errcode = 'FL004',
@@ -81,10 +90,10 @@ begin
       raise exception using errcode = 'FL007',
         message = format('args of kind %L must be a JSON object, not %s', p_kind,
                          coalesce(jsonb_typeof(v_args[v_i]), 'nothing'));
-    elsif pg_column_size(v_args[v_i]) > v_route.max_args_bytes then
+    elsif octet_length(p_args[v_i]::text) > v_route.max_args_bytes then
       raise exception using errcode = 'FL005',
-        message = format('args of kind %L have %s bytes: at most %s are allowed', p_kind, pg_column_size(v_args[v_i]),
-                         v_route.max_args_bytes),
+        message = format('args of kind %L have %s bytes: at most %s are allowed', p_kind,
+                         octet_length(p_args[v_i]::text), v_route.max_args_bytes),
         hint = 'Store large data elsewhere and pass a reference.';
     end if;
   end loop;
@@ -100,6 +109,9 @@ begin
     v_job.retry := v_route.retry;
     for v_i in 1 .. v_count loop
       v_job.args := p_args[v_i];
+      if v_count > 1 and v_options ? 'idempotency_key' then
+        v_job.idempotency_key := (v_options ->> 'idempotency_key') || '#' || v_i;  -- one key per job of the call
+      end if;
       select * into v_made from fenceline.insert_gated_job(v_job, v_options -> 'after');
       job_ids[v_i] := v_made.job_id;
       created[v_i] := v_made.created;

@@ -28,6 +28,7 @@ begin
     left join fenceline.kind k on k.name = p_kind
     join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
     where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
+      and p_origin in ('outside', 'child', 'schedule')
       and p_defaults -> 'retry' is null and p_kind ~ '^[a-z0-9_.-]{1,64}$'
   ), made as (
     insert into fenceline.job (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)

@@ -2,7 +2,7 @@
 -- claimable jobs, beginning behind the one that was served last; within a tenant by priority and seq.
 --
 -- Tenants are found by hopping from one to the next in ready_fair, so a tenant with a million jobs costs as much as one
--- with a single job. Caller holds the lane's lock; the turn is kept in lane_state.
+-- with a single job; only jobs that this worker may not claim (another kind, a suspect) are walked over. Caller holds the lane's lock; the turn is kept in lane_state.
 -- roles: none
 create or replace function fenceline.pick_fair(
   p_lane text,
@@ -20,18 +20,23 @@ begin
   with recursive behind as (  -- tenants after the one served last, then from the start
     (select r.tenant, 1 as n from fenceline.ready r
      where r.fair and r.lane = p_lane and r.tenant > v_served
+       and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
      order by r.lane, r.tenant limit 1)
     union all
     select (select r.tenant from fenceline.ready r
-            where r.fair and r.lane = p_lane and r.tenant > b.tenant order by r.lane, r.tenant limit 1), b.n + 1
+            where r.fair and r.lane = p_lane and r.tenant > b.tenant
+              and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
+            order by r.lane, r.tenant limit 1), b.n + 1
     from behind b where b.tenant is not null and b.n < p_limit
   ), before as (
     (select r.tenant, 1 as n from fenceline.ready r
      where r.fair and r.lane = p_lane and r.tenant <= v_served
+       and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
      order by r.lane, r.tenant limit 1)
     union all
     select (select r.tenant from fenceline.ready r
             where r.fair and r.lane = p_lane and r.tenant > b.tenant and r.tenant <= v_served
+              and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
             order by r.lane, r.tenant limit 1), b.n + 1
     from before b where b.tenant is not null and b.n < p_limit
   ), turn as materialized (

@@ -1,6 +1,6 @@
 -- The options of an enqueue as a job row, every value checked. What is left out stays null.
 -- `after` is only marked here (after_policy); insert_gated_job reads it, because it needs the other jobs.
--- Raises FL002, FL003, FL004, FL007.
+-- Raises FL002, FL003, FL004, FL007, FL017 (parent).
 -- roles: none
 create or replace function fenceline.read_options(p_kind text, p_options jsonb) returns fenceline.job
 language plpgsql stable as $$
@@ -16,9 +16,9 @@ begin
   if jsonb_typeof(p_options) <> 'object' then
     raise exception using errcode = 'FL007', message = 'options must be a JSON object';
   end if;
-  p_options := jsonb_strip_nulls(p_options - 'snapshot')
-    || case when p_options -> 'snapshot' <> 'null' then jsonb_build_object('snapshot', p_options -> 'snapshot')
-            else '{}' end;
+  -- Null is "left out"; what is inside a value is not ours to drop.
+  p_options := coalesce(
+    (select jsonb_object_agg(e.key, e.value) from jsonb_each(p_options) e where e.value <> 'null'), '{}');
   select string_agg(k, ', ') into v_bad
   from jsonb_object_keys(p_options) k
   where k <> all (array['lane', 'priority', 'run_at', 'expires_at', 'dedupe_key', 'idempotency_key', 'max_attempts',
@@ -61,13 +61,7 @@ begin
   v_job.requires_hash := fenceline.read_text(p_options, 'requires_hash');
   v_job.run_at := fenceline.read_time(p_options, 'run_at');
   v_job.expires_at := fenceline.read_time(p_options, 'expires_at');
-  if p_options ? 'timeout' then
-    if jsonb_typeof(p_options -> 'timeout') <> 'number' or (p_options ->> 'timeout')::numeric <= 0 then
-      raise exception using errcode = 'FL007',
-        message = format('timeout %s is out of range: use a number of seconds above 0', p_options -> 'timeout');
-    end if;
-    v_job.timeout_seconds := (p_options ->> 'timeout')::double precision;
-  end if;
+  v_job.timeout_seconds := fenceline.read_seconds(p_options, 'timeout');
   if p_options ? 'needs_approval' then
     if jsonb_typeof(p_options -> 'needs_approval') <> 'boolean' then
       raise exception using errcode = 'FL007',
@@ -86,6 +80,7 @@ begin
     v_job.retry := p_options -> 'retry';
   end if;
   if p_options ? 'after' then
+    perform fenceline.check_after(p_options -> 'after');
     v_job.after_policy := coalesce(p_options -> 'after' ->> 'policy', 'success');
     if v_job.after_policy not in ('success', 'always') then
       raise exception using errcode = 'FL007',

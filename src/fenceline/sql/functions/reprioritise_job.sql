@@ -33,6 +33,7 @@ begin
     update fenceline.held h set priority = p_priority from fenceline.held old
     where h.job_id = p_job_id and old.job_id = h.job_id returning old.priority into v_before;
     exit when found;
+    perform fenceline.find_job(p_job_id, p_tenant);  -- it may have been deleted meanwhile
     if fenceline.job_status(p_job_id) not in ('queued', 'scheduled', 'waiting', 'awaiting_approval') then
       perform fenceline.wrong_status(p_job_id, 'reprioritised', 'unclaimed');
     end if;

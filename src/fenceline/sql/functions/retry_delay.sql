@@ -35,10 +35,13 @@ begin
   exception when data_exception then
     v_delay := null;
   end;
-  if v_delay is null or v_base < 0 or v_delay < 0 or v_jitter not between 0 and 1 or v_most < 0 then
+  -- The whole policy is judged, not only this attempt's delay: a failing job must not meet the mistake first.
+  if v_delay is null or v_base not between 0 and 1e9 or v_jitter not between 0 and 1 or v_most not between 0 and 1e9
+     or (jsonb_typeof(v_backoff) = 'array' and jsonb_path_exists(
+           v_backoff, 'strict $[*] ? (@.type() != "number" || @ < 0 || @ > 1000000000)')) then
     raise exception using errcode = 'FL007',
       message = format('retry policy %s is not valid: backoff is "quadratic", "exponential", "fixed" or a list of '
-                       'seconds; base and max_delay are seconds; jitter is 0 to 1', left(p_policy::text, 200));
+                       'seconds; seconds are 0 to 1000000000; jitter is 0 to 1', left(p_policy::text, 200));
   end if;
   return least(v_delay * (1 + v_jitter * random()), v_most);
 end;

@@ -1,4 +1,5 @@
--- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of.
+-- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of. What
+-- needed approval needs it again, so that nobody goes round it.
 -- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining).
 -- roles: producer, worker
 create or replace function fenceline.retry_job(
@@ -20,7 +21,8 @@ begin
       'lane', v_job.lane, 'priority', v_job.priority, 'max_attempts', v_job.max_attempts, 'tenant', v_job.tenant,
       'labels', v_job.labels, 'timeout', v_job.timeout_seconds, 'resource_lock', v_job.resource_lock, 'key', v_job.key,
       'key_limit', v_job.key_limit, 'requires_hash', v_job.requires_hash, 'identity', v_job.identity,
-      'retry', v_job.retry, 'parent', v_job.parent, 'delivery', v_job.delivery, 'retry_of', p_job_id))
+      'retry', v_job.retry, 'parent', v_job.parent, 'delivery', v_job.delivery, 'retry_of', p_job_id,
+      'needs_approval', v_job.needs_approval))
       || case when v_job.snapshot is null then '{}' else jsonb_build_object('snapshot', v_job.snapshot) end)::json,
     p_actor, null, 'outside');
   job_id := v_made.job_ids[1];

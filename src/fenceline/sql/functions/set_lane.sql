@@ -21,6 +21,9 @@ declare
   v_bad text;
 begin
   perform fenceline.check_name('lane', p_name);
+  if jsonb_typeof(p_changes) is distinct from 'object' then
+    raise exception using errcode = 'FL018', message = format('changes of lane %L must be a JSON object', p_name);
+  end if;
   select string_agg(k, ', ') into v_bad from jsonb_object_keys(p_changes) k
   where k <> all (array['slots', 'poll_interval_ms', 'stale_timeout_seconds', 'on_stale', 'enabled', 'rate_per_second',
                         'burst', 'fair', 'ageing_seconds', 'default_priority', 'kinds']);
@@ -53,6 +56,11 @@ begin
       message = format('lane %L cannot be set to %s: %s', p_name, left(p_changes::text, 200), sqlerrm);
   end;
 
+  if v_new.ageing_seconds > 32767 then
+    -- priority × ageing must fit into a seq (aged_seq).
+    raise exception using errcode = 'FL018',
+      message = format('ageing_seconds %s of lane %L is out of range: use 1 to 32767', v_new.ageing_seconds, p_name);
+  end if;
   if v_new.slots is not null or v_new.stale_timeout_seconds is not null then
     update fenceline.running r set counted = true where r.lane = p_name and r.counted is null;
   end if;

@@ -23,7 +23,8 @@ begin
     attempt_id = excluded.attempt_id,
     phase = coalesce(excluded.phase, case when p.attempt_id = excluded.attempt_id then p.phase end),
     progress = coalesce(excluded.progress,
-      case when p.attempt_id = excluded.attempt_id and excluded.phase is null then p.progress end),
+      case when p.attempt_id = excluded.attempt_id and coalesce(excluded.phase = p.phase, excluded.phase is null)
+           then p.progress end),
     updated_at = v_now;
   return true;
 end;

@@ -11,6 +11,13 @@ declare
   v_last integer;
   v_most integer := (select s.max_log_bytes from fenceline.setting s);
 begin
+  if jsonb_typeof(p_lines) is distinct from 'array' or jsonb_path_exists(p_lines,
+       '$[*] ? (@.type() != "object" || (@.ago_seconds.type() != "number" && @.ago_seconds.type() != "null")
+                || @.ago_seconds < 0 || @.ago_seconds > 1000000000)') then
+    raise exception using errcode = 'FL007',
+      message = format('lines %s are not valid: use a JSON array of objects with "message", "level", "fields" and '
+                       '"ago_seconds" (0 or more)', left(p_lines::text, 80));
+  end if;
   -- The update is fence and lock in one: a reclaim waits for us, or we find nothing.
   update fenceline.running r set active_at = v_now
   where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.token into v_token;
@@ -21,8 +28,10 @@ begin
   insert into fenceline.log (job_id, token, line, at, level, message, fields)
   select p_job_id, v_token, v_last + l.n, v_now - make_interval(secs => coalesce((l.v ->> 'ago_seconds')::float8, 0)),
          coalesce(l.v ->> 'level', 'info'),
+         -- The limit is in bytes; a character has up to four.
          case when octet_length(l.v ->> 'message') > v_most
-              then left(l.v ->> 'message', v_most) || ' … [cut]' else coalesce(l.v ->> 'message', '') end,
+              then left(l.v ->> 'message', case when octet_length(l.v ->> 'message') = length(l.v ->> 'message')
+                                                then v_most else v_most / 4 end) || ' … [cut]' else coalesce(l.v ->> 'message', '') end,
          nullif(l.v -> 'fields', 'null')
   from jsonb_array_elements(p_lines) with ordinality l(v, n);
   return true;

@@ -1,0 +1,1 @@
+"""Producing and watching jobs, from async and from blocking code."""

@@ -1,0 +1,263 @@
+"""The application object: where handlers are registered and jobs come from."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
+from weakref import WeakKeyDictionary
+
+from fenceline.client.arguments import Arguments
+from fenceline.client.caller import Caller
+from fenceline.client.options import EnqueueOptions
+from fenceline.client.sync_caller import SyncCaller
+from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
+from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
+from fenceline.database.migrate import MigrationReport
+from fenceline.database.source import Source
+from fenceline.model.retry import Retry
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Handler(Generic[P, R]):
+    """A registered handler: still a function, and the place its jobs are enqueued from."""
+
+    def __init__(
+        self,
+        app: "Fenceline",
+        function: Callable[..., Any],
+        *,
+        kind: str,
+        says: Mapping[str, Any],
+        validate: Callable[..., object] | None,
+    ) -> None:
+        self.kind = kind
+        self.function = function
+        self.arguments = Arguments(kind, function)
+        #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
+        self.says = dict(says)
+        self._app = app
+        self._validate = validate
+        self.__doc__ = function.__doc__
+        self._plain = self.options()
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """Call the function itself, without the queue: in tests, or from other code."""
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<Handler {self.kind}>"
+
+    def options(self, **options: Unpack[EnqueueOptions]) -> "OptionedEnqueuer[P, R]":
+        """The enqueue verbs with options for the jobs they make."""
+        return OptionedEnqueuer(
+            self._app,
+            self.arguments,
+            defaults=json.dumps(self.says) if self.says else None,
+            validate=self._validate,
+            options=options,
+        )
+
+    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
+        """Enqueue one job; the arguments are the handler's own. See `Enqueuer.enqueue`."""
+        return await self._plain.enqueue(*args, **kwargs)
+
+    async def enqueue_many(self, many: "list[Mapping[str, Any]] | list[dict[str, Any]]") -> list[Job[R]]:
+        """Enqueue a job per mapping of args in one statement. See `Enqueuer.enqueue_many`."""
+        return await self._plain.enqueue_many(many)
+
+    @property
+    def sync(self) -> SyncEnqueuer[P, R]:
+        """The same verbs for blocking code."""
+        return self._plain.sync
+
+
+class OptionedEnqueuer(Enqueuer[P, R]):
+    """Enqueue verbs with options, async here and blocking under `.sync`."""
+
+    __slots__ = ("_app",)
+
+    def __init__(
+        self,
+        app: "Fenceline",
+        arguments: Arguments,
+        *,
+        defaults: str | None,
+        validate: Callable[..., object] | None,
+        options: EnqueueOptions,
+    ) -> None:
+        super().__init__(app.caller, arguments, defaults=defaults, validate=validate, options=options)
+        self._app = app
+
+    @property
+    def sync(self) -> SyncEnqueuer[P, R]:
+        return SyncEnqueuer(
+            self._app.sync.caller,
+            self._arguments,
+            defaults=self._defaults,
+            validate=self._validate,
+            options=self._options,
+        )
+
+
+class Fenceline:
+    """A queue: its database, its handlers, its jobs and lanes.
+
+    `dsn`: a PostgreSQL database, else `$FENCELINE_DSN`, else an embedded PostgreSQL in `./.fenceline/`, which migrates
+    itself on first use. Connections are made when they are first needed, per event loop, at most `pool_size`.
+
+        app = Fenceline()
+
+        @app.job()
+        async def greet(name: str) -> str:
+            return f"hello {name}"
+
+        job = await greet.enqueue(name="world")
+    """
+
+    def __init__(self, dsn: str | None = None, *, pool_size: int = 4) -> None:
+        self._source = Source(dsn)
+        self._pool_size = pool_size
+        self._callers: WeakKeyDictionary[asyncio.AbstractEventLoop, Caller] = WeakKeyDictionary()
+        self.handlers: dict[str, Handler[Any, Any]] = {}
+        self.jobs = Jobs(self.caller)
+        self.lanes = Lanes(self.caller)
+        self.system = System(self.caller)
+        self.sync = SyncFenceline(self)
+
+    def job(
+        self,
+        *,
+        kind: str | None = None,
+        lane: str | None = None,
+        priority: int | None = None,
+        timeout: float | None = None,
+        retry: Retry | None = None,
+        validate: Callable[..., object] | None = None,
+    ) -> "JobDecorator":
+        """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
+
+        `lane`, `priority`, `timeout` (seconds) and `retry` are defaults for its jobs; the lane that lists the kind in
+        the database is stronger than `lane`. `validate` is called with the args before an enqueue and may raise
+        NotFound or ValueError.
+        """
+        says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
+        if retry is not None:
+            says |= {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
+        says = {name: value for name, value in says.items() if value is not None}
+        return JobDecorator(self, kind=kind, says=says, validate=validate)
+
+    async def enqueue(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[Any]:
+        """Enqueue by the kind's name. Args are validated when the handler is registered here."""
+        handler = self.handlers.get(kind)
+        if handler is not None:
+            return await handler.options(**options).enqueue(**(args or {}))
+        return await self.jobs.enqueue(kind, args, options)
+
+    async def migrate(self) -> MigrationReport:
+        """Bring the database's schema up to date. Harmless to repeat."""
+        return await self.caller().migrate()
+
+    async def close(self) -> None:
+        """Close this event loop's connections, and leave the embedded database if it is in use."""
+        caller = self._callers.pop(asyncio.get_running_loop(), None)
+        if caller is not None:
+            await caller.close()
+        await asyncio.to_thread(self.sync.caller().close)
+        await asyncio.to_thread(self._source.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def caller(self) -> Caller:
+        """The way to the database for the running event loop."""
+        loop = asyncio.get_running_loop()
+        caller = self._callers.get(loop)
+        if caller is None:
+            caller = self._callers[loop] = self.make_caller()
+        return caller
+
+    def make_caller(self) -> Caller:
+        return Caller(self._source, self._pool_size)
+
+    def register(self, handler: Handler[Any, Any]) -> None:
+        if handler.kind in self.handlers:
+            raise ValueError(
+                f"kind {handler.kind!r} has two handlers: {self.handlers[handler.kind].function.__qualname__} and "
+                f"{handler.function.__qualname__}; give one of them another kind="
+            )
+        self.handlers[handler.kind] = handler
+
+
+class JobDecorator:
+    """What `@app.job(...)` is until it meets its function."""
+
+    def __init__(
+        self,
+        app: Fenceline,
+        *,
+        kind: str | None,
+        says: Mapping[str, Any],
+        validate: Callable[..., object] | None,
+    ) -> None:
+        self._app = app
+        self._kind = kind
+        self._says = says
+        self._validate = validate
+
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]]) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R]) -> Handler[P, R]: ...
+    def __call__(self, function: Callable[..., Any]) -> Handler[Any, Any]:
+        if not inspect.isroutine(function):
+            raise TypeError(f"@app.job() decorates a function, not {function!r}: mind the parentheses")
+        handler: Handler[Any, Any] = Handler(
+            self._app,
+            function,
+            kind=self._kind or function.__name__,
+            says=self._says,
+            validate=self._validate,
+        )
+        self._app.register(handler)
+        return handler
+
+
+class SyncFenceline:
+    """The verbs of `Fenceline` for blocking code: `app.sync`."""
+
+    def __init__(self, app: Fenceline) -> None:
+        self._app = app
+        self._caller = SyncCaller(app.make_caller)
+        self.jobs = SyncJobs(self.caller)
+        self.lanes = SyncLanes(self.caller)
+        self.system = SyncSystem(self.caller)
+
+    def enqueue(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[Any]:
+        """Enqueue by the kind's name. Args are validated when the handler is registered here."""
+        handler = self._app.handlers.get(kind)
+        if handler is not None:
+            return handler.options(**options).sync.enqueue(**(args or {}))
+        return self.jobs.enqueue(kind, args, options)
+
+    def migrate(self) -> MigrationReport:
+        """Bring the database's schema up to date. Harmless to repeat."""
+        return self._caller.run(lambda caller: caller.migrate())
+
+    def close(self) -> None:
+        self._caller.close()
+
+    def caller(self) -> SyncCaller:
+        return self._caller

@@ -1,0 +1,128 @@
+"""Where calls meet a database: one caller per event loop, with a small pool and a room for those who wait.
+
+Database away: a call is repeated only where that is safe, which is before anything was sent, or when the call itself
+is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller is told that the outcome is unknown.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fenceline.client import connections
+from fenceline.client.pool import Pool
+from fenceline.client.waiting import WaitingRoom
+from fenceline.database.calls import Call
+from fenceline.database.migrate import MigrationReport, check_schema, migrate
+from fenceline.database.source import Source
+from fenceline.errors import ConnectionLost, DatabaseUnavailable, refusal
+from fenceline.model.job import Outcome
+
+if TYPE_CHECKING:
+    from fenceline.client.pool import Connection
+
+T = TypeVar("T")
+
+# Waits between tries, each with jitter: about six seconds in all, enough for a restart or a failover's end.
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
+
+
+def _is_connection_failure(error: BaseException) -> bool:
+    import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+    return isinstance(
+        error,
+        OSError
+        | TimeoutError
+        | asyncpg.PostgresConnectionError
+        | asyncpg.CannotConnectNowError
+        | asyncpg.AdminShutdownError
+        | asyncpg.CrashShutdownError
+        | asyncpg.TooManyConnectionsError
+        | asyncpg.InterfaceError,
+    )
+
+
+class Caller:
+    def __init__(self, source: Source, pool_size: int) -> None:
+        self._source = source
+        self._pool = Pool(self.connect, pool_size)
+        self._checked = False
+        self._checking = asyncio.Lock()
+        self._room = WaitingRoom(self.call, self.connect)
+
+    async def call(self, call: Call[T], connection: Any = None) -> T:
+        """Run a call on the pool, or on the connection that the caller brought."""
+        if connection is not None:
+            return await connections.run(connection, call)
+        for pause in (*PAUSES, None):
+            sent = False
+            try:
+                async with self._pool.connection() as own:
+                    sent = True
+                    rows = await own.fetch(call.sql, *call.parameters)
+                    return call.decode(rows)
+            except Exception as error:
+                refused = refusal(error)
+                if refused is not None:
+                    raise refused from error
+                if not _is_connection_failure(error):
+                    raise
+                if sent and not call.repeatable:
+                    raise ConnectionLost(
+                        f"the connection broke while a statement was under way ({error}): it may or may not have "
+                        "been carried out. Look before you repeat it; an enqueue with an idempotency_key is "
+                        "repeated for you"
+                    ) from error
+                if pause is None:
+                    raise DatabaseUnavailable(
+                        f"the database cannot be reached: {error}. Tried {len(PAUSES) + 1} times"
+                    ) from error
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+        raise AssertionError("unreachable")
+
+    async def wait(self, job_id: int, timeout: float | None) -> Outcome | None:
+        """How a job ended; None when it does not exist. Raises TimeoutError."""
+        return await self._room.wait(job_id, timeout)
+
+    async def connect(self) -> "Connection":
+        """A new connection to a database whose schema fits this program."""
+        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        dsn = await self._source.dsn()
+        connection: Connection = await asyncpg.connect(dsn, server_settings={"application_name": "fenceline"})
+        try:
+            async with self._checking:
+                if not self._checked:
+                    await self._check(connection)
+                    self._checked = True
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    async def _check(self, connection: "Connection") -> None:
+        # An embedded database belongs to this program, so it is brought up to date on first use. Elsewhere a migration
+        # is a deliberate act.
+        if self._source.is_embedded:
+            await migrate(connection)
+        else:
+            await check_schema(connection)
+
+    async def migrate(self) -> MigrationReport:
+        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        connection = await asyncpg.connect(await self._source.dsn())
+        try:
+            report = await migrate(connection)
+        finally:
+            await connection.close()
+        self._checked = True
+        return report
+
+    async def close(self) -> None:
+        await self._room.close()
+        await self._pool.close()
+
+
+CallerOf = Callable[[], Caller]

@@ -1,0 +1,93 @@
+"""What may be said about a job besides its kind and args: the names of HTTP's enqueue body."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, Protocol, TypedDict
+
+from fenceline.errors import InvalidOption
+from fenceline.model.retry import Retry
+
+
+class HasId(Protocol):
+    """A job's handle, async or sync, or its record."""
+
+    @property
+    def id(self) -> str: ...
+
+
+class After(TypedDict, total=False):
+    """Jobs to wait for, and whether all must succeed ("success", the default) or just end ("always")."""
+
+    jobs: Sequence[HasId | str]
+    group: str
+    policy: Literal["success", "always"]
+
+
+class EnqueueOptions(TypedDict, total=False):
+    """Every option of an enqueue; all may be left out.
+
+    `connection` enqueues inside your transaction: an asyncpg or psycopg connection, or a SQLAlchemy Connection or
+    Session. `idempotency_key` makes it safe to send the same enqueue again within a day.
+    """
+
+    lane: str
+    priority: int
+    run_at: datetime
+    expires_at: datetime
+    dedupe_key: str
+    idempotency_key: str
+    max_attempts: int
+    labels: Mapping[str, str]
+    resource_lock: str
+    key: str
+    key_limit: int
+    needs_approval: bool
+    snapshot: Any
+    requires_hash: str
+    after: Sequence[HasId | str] | After
+    identity: str
+    tenant: str
+    timeout: float
+    retry: Retry
+    connection: Any
+
+
+KNOWN = frozenset(EnqueueOptions.__annotations__)
+
+
+def encode_options(options: EnqueueOptions) -> str:
+    """The options as JSON text, without the connection; times must name their zone."""
+    if not options:
+        return "{}"
+    unknown = options.keys() - KNOWN
+    if unknown:
+        raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
+    values: dict[str, Any] = {
+        name: value for name, value in options.items() if name != "connection" and value is not None
+    }
+    if not values:
+        return "{}"
+    for name in ("run_at", "expires_at"):
+        moment = values.get(name)
+        if moment is not None:
+            if not isinstance(moment, datetime) or moment.utcoffset() is None:
+                raise InvalidOption(f"{name} {moment!r} is not a moment: use a datetime with a timezone")
+            values[name] = moment.isoformat()
+    if "retry" in values:
+        policy: Retry = values["retry"]
+        values["retry"] = policy.to_json()
+        values.setdefault("max_attempts", policy.max_attempts)
+    if "after" in values:
+        values["after"] = _encode_after(values["after"])
+    from pydantic_core import to_json  # noqa: PLC0415 - keeps `import fenceline` quick
+
+    try:
+        return to_json(values).decode()
+    except ValueError as error:
+        raise InvalidOption(f"options cannot be written as JSON: {error}") from error
+
+
+def _encode_after(after: Any) -> Any:
+    if isinstance(after, Mapping):
+        return {**after, "jobs": _encode_after(after.get("jobs", ()))}
+    return [job if isinstance(job, str) else job.id for job in after]

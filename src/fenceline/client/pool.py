@@ -1,0 +1,48 @@
+"""A few connections to one database, kept open and handed out in turn.
+
+asyncpg's own pool sends a reset statement after every use, which doubles the round trips of a single enqueue. Our
+statements leave nothing behind on a connection, so this pool needs none.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import asyncpg
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+
+
+class Pool:
+    def __init__(self, connect: "Callable[[], Awaitable[Connection]]", size: int) -> None:
+        self._connect = connect
+        self._free = asyncio.Semaphore(size)
+        self._idle: list[Connection] = []
+
+    @asynccontextmanager
+    async def connection(self) -> "AsyncIterator[Connection]":
+        """A connection of one's own for the block; thrown away when the block ends in the middle of a statement."""
+        async with self._free:
+            connection = self._take_idle() or await self._connect()
+            try:
+                yield connection
+            except BaseException as error:
+                if getattr(error, "sqlstate", None) is None:
+                    connection.terminate()
+                raise
+            finally:
+                if not connection.is_closed():
+                    self._idle.append(connection)
+
+    def _take_idle(self) -> "Connection | None":
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return None
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()

@@ -1,0 +1,352 @@
+"""What can be done with jobs and lanes, from blocking code.
+
+Generated from verbs.py by scripts/generate_sync.py: change that file, not this one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Generic, ParamSpec, TypeVar
+
+from fenceline.client.arguments import Arguments, encode_plain
+from fenceline.client.options import EnqueueOptions, encode_options
+from fenceline.client.sync_caller import SyncCallerOf
+from fenceline.database import calls
+from fenceline.errors import JobCancelled, JobFailed, NotFound
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
+from fenceline.model.public_id import format_id, parse_id
+from fenceline.model.status import Status
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class SyncJob(Generic[R]):
+    """A handle to one job: cheap to make, holds no state but the job's id.
+
+    `created` is False when an enqueue returned a job that was there before (dedupe key, idempotency key).
+    """
+
+    __slots__ = ("_arguments", "_caller_of", "_job_id", "created")
+
+    def __init__(
+        self, caller_of: SyncCallerOf, job_id: int, *, created: bool = True, arguments: Arguments | None = None
+    ) -> None:
+        self._caller_of = caller_of
+        self._job_id = job_id
+        self._arguments = arguments
+        self.created = created
+
+    @property
+    def id(self) -> str:
+        """The public id, as people and other systems see it."""
+        return format_id(self._job_id)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SyncJob) and other._job_id == self._job_id
+
+    def __hash__(self) -> int:
+        return hash(self._job_id)
+
+    def get(self) -> JobRecord:
+        """Everything that is known of the job now. Raises NotFound."""
+        record = self._caller_of().call(calls.get_job(self._job_id))
+        if record is None:
+            raise NotFound(f"job {self.id} does not exist")
+        return record
+
+    def status(self) -> Status:
+        """The job's status now. Raises NotFound."""
+        return (self.get()).status
+
+    def wait(self, timeout: float | None = None) -> Status:
+        """Wait until the job has ended, and return how. Raises TimeoutError, NotFound."""
+        return (self._outcome(timeout)).status
+
+    def result(self, timeout: float | None = None) -> R:
+        """Wait until the job has ended and return its result, as the type its handler declares.
+
+        Raises JobFailed or JobCancelled when there is none, TimeoutError, NotFound.
+        """
+        outcome = self._outcome(timeout)
+        if not outcome.status.is_success:
+            error = outcome.error or {}
+            kind = JobFailed if outcome.status is Status.FAILED else JobCancelled
+            raise kind(
+                f"job {self.id} {outcome.status}: {error.get('message', 'no reason given')}",
+                error=outcome.error,
+            )
+        if self._arguments is None:
+            return outcome.result  # type: ignore[no-any-return]  # by name: the result is whatever JSON it is
+        return self._arguments.decode_result(outcome.result)  # type: ignore[no-any-return]  # checked by pydantic
+
+    def cancel(
+        self,
+        reason: str | None = None,
+        *,
+        force: bool = False,
+        grace_seconds: float | None = None,
+        actor: str | None = None,
+    ) -> Status:
+        """Cancel the job: at once if no worker holds it, else by asking the handler to stop within the grace period.
+
+        With `force` the fence is rotated at once. Returns the status afterwards; raises WrongStatus when it is over.
+        """
+        return self._caller_of().call(
+            calls.cancel_job(self._job_id, actor=actor, reason=reason, force=force, grace_seconds=grace_seconds)
+        )
+
+    def approve(self, reason: str | None = None, *, actor: str | None = None) -> Status:
+        """Let a job go on that awaits approval. Raises WrongStatus."""
+        return self._caller_of().call(calls.approve_job(self._job_id, actor=actor, reason=reason))
+
+    def reject(self, reason: str | None = None, *, actor: str | None = None) -> Status:
+        """End a job that awaits approval. Raises WrongStatus."""
+        return self._caller_of().call(calls.reject_job(self._job_id, actor=actor, reason=reason))
+
+    def retry(self, *, actor: str | None = None) -> "SyncJob[R]":
+        """Run a finished job again, as a new job with the same args and snapshot. Raises WrongStatus."""
+        job_id = self._caller_of().call(calls.retry_job(self._job_id, actor=actor))
+        return SyncJob(self._caller_of, job_id, arguments=self._arguments)
+
+    def reprioritise(self, priority: int, *, actor: str | None = None) -> int:
+        """Change the priority of a job that no worker holds; returns the one it had. Raises WrongStatus."""
+        return self._caller_of().call(calls.reprioritise_job(self._job_id, priority, actor=actor))
+
+    def delete(self, *, actor: str | None = None) -> None:
+        """Forget a finished job and all that is kept of it. Raises WrongStatus."""
+        self._caller_of().call(calls.delete_job(self._job_id, actor=actor))
+
+    def logs(self, *, after: LogLine | None = None, limit: int = 1000) -> list[LogLine]:
+        """Log lines of all attempts in order, after a given one."""
+        place = (0, 0) if after is None else (after.token, after.line)
+        return self._caller_of().call(calls.read_log(self._job_id, place, limit))
+
+    def progress(self) -> Progress:
+        """The phase and progress that the handler last reported."""
+        record = self.get()
+        return Progress(phase=record.phase, progress=record.progress)
+
+    def _outcome(self, timeout: float | None) -> Outcome:
+        outcome = self._caller_of().wait(self._job_id, timeout)
+        if outcome is None:
+            raise NotFound(f"job {self.id} does not exist")
+        return outcome
+
+
+class SyncEnqueuer(Generic[P, R]):
+    """The enqueue verbs of one kind, with options already chosen; `@app.job` and `.options()` make them."""
+
+    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_validate")
+
+    def __init__(
+        self,
+        caller_of: SyncCallerOf,
+        arguments: Arguments,
+        *,
+        defaults: str | None,
+        validate: Callable[..., object] | None,
+        options: EnqueueOptions,
+    ) -> None:
+        self._caller_of = caller_of
+        self._arguments = arguments
+        self._defaults = defaults
+        self._validate = validate
+        self._options = options
+
+    def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> SyncJob[R]:
+        """Enqueue one job; the arguments are the handler's own.
+
+        Raises InvalidArgs before anything is sent, and the refusals of the state machine (`RefusedError`).
+        """
+        bound = self._arguments.bind(args, kwargs)
+        encoded = self._arguments.encode(bound)
+        if self._validate is not None:
+            self._validate(**bound)
+        made = self._caller_of().call(
+            calls.enqueue(
+                self._arguments.kind,
+                encoded,
+                encode_options(self._options),
+                actor=None,
+                defaults=self._defaults,
+                repeatable="idempotency_key" in self._options,
+            ),
+            self._options.get("connection"),
+        )
+        return SyncJob(self._caller_of, made.job_id, created=made.created, arguments=self._arguments)
+
+    def enqueue_many(self, many: Iterable[Mapping[str, Any]]) -> list[SyncJob[R]]:
+        """Enqueue a job per mapping of args, all with the same options, in one statement; handles in order.
+
+        All or none: one bad item raises InvalidArgs and nothing is enqueued.
+        """
+        given = list(many)
+        encoded = self._arguments.encode_many(given)
+        if self._validate is not None:
+            for args in given:
+                self._validate(**args)
+        if not encoded:
+            return []
+        made = self._caller_of().call(
+            calls.enqueue_many(
+                self._arguments.kind,
+                encoded,
+                encode_options(self._options),
+                actor=None,
+                defaults=self._defaults,
+                repeatable="idempotency_key" in self._options,
+            ),
+            self._options.get("connection"),
+        )
+        caller_of, arguments = self._caller_of, self._arguments
+        return [SyncJob(caller_of, new.job_id, created=new.created, arguments=arguments) for new in made]
+
+
+class SyncJobs:
+    """All jobs: by id, and by filters."""
+
+    __slots__ = ("_caller_of",)
+
+    def __init__(self, caller_of: SyncCallerOf) -> None:
+        self._caller_of = caller_of
+
+    def handle(self, job_id: str) -> SyncJob[Any]:
+        """The handle of a job whose public id is known; asks nothing of the database. Raises InvalidId."""
+        return SyncJob(self._caller_of, parse_id(job_id))
+
+    def get(self, job_id: str) -> JobRecord:
+        """Everything that is known of a job now. Raises InvalidId, NotFound."""
+        return self.handle(job_id).get()
+
+    def enqueue(self, kind: str, args: Mapping[str, Any] | None, options: EnqueueOptions) -> SyncJob[Any]:
+        """Enqueue by the kind's name, without its handler's code."""
+        made = self._caller_of().call(
+            calls.enqueue(
+                kind,
+                encode_plain(kind, args),
+                encode_options(options),
+                actor=None,
+                defaults=None,
+                repeatable="idempotency_key" in options,
+            ),
+            options.get("connection"),
+        )
+        return SyncJob(self._caller_of, made.job_id, created=made.created)
+
+    def list(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        kind: str | Sequence[str] | None = None,
+        lane: str | Sequence[str] | None = None,
+        tenant: str | Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> JobPage:
+        """One page of jobs, newest first. Several values of one filter mean any of them; labels must all match."""
+        return self._caller_of().call(
+            calls.list_jobs(
+                statuses=_several(status),
+                kinds=_several(kind),
+                lanes=_several(lane),
+                tenants=_several(tenant),
+                labels=labels,
+                created_after=created_after,
+                created_before=created_before,
+                limit=limit,
+                cursor=cursor,
+            )
+        )
+
+    def each(
+        self,
+        *,
+        status: str | Sequence[str] | None = None,
+        kind: str | Sequence[str] | None = None,
+        lane: str | Sequence[str] | None = None,
+        tenant: str | Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> Iterator[JobRecord]:
+        """All jobs that match, newest first, page by page."""
+        cursor: str | None = None
+        while True:
+            page = self.list(
+                status=status, kind=kind, lane=lane, tenant=tenant, labels=labels, limit=500, cursor=cursor
+            )
+            for record in page.items:
+                yield record
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+
+class SyncLanes:
+    """The lanes and their settings; a change takes effect with the next claim."""
+
+    __slots__ = ("_caller_of",)
+
+    def __init__(self, caller_of: SyncCallerOf) -> None:
+        self._caller_of = caller_of
+
+    def list(self) -> list[Lane]:
+        return self._caller_of().call(calls.lanes())
+
+    def get(self, name: str) -> Lane:
+        """One lane. Raises NotFound."""
+        found = self._caller_of().call(calls.lanes(name))
+        if not found:
+            raise NotFound(f"lane {name!r} does not exist")
+        return found[0]
+
+    def create(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
+        """Create a lane. Raises InvalidLane when it exists or a setting breaks a rule."""
+        self._caller_of().call(calls.set_lane(name, settings, actor=actor, create=True))
+        return self.get(name)
+
+    def set(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
+        """Change settings of a lane; None clears one. Raises UnknownLane, InvalidLane."""
+        self._caller_of().call(calls.set_lane(name, settings, actor=actor, create=False))
+        return self.get(name)
+
+    def drain(self, name: str, *, actor: str | None = None) -> Lane:
+        """Stop claims of a lane; enqueues are still accepted."""
+        return self.set(name, actor=actor, enabled=False)
+
+    def resume(self, name: str, *, actor: str | None = None) -> Lane:
+        return self.set(name, actor=actor, enabled=True)
+
+    def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a lane without unfinished jobs. Raises UnknownLane, LaneInUse."""
+        self._caller_of().call(calls.delete_lane(name, actor=actor))
+
+
+class SyncSystem:
+    """The queue as a whole."""
+
+    __slots__ = ("_caller_of",)
+
+    def __init__(self, caller_of: SyncCallerOf) -> None:
+        self._caller_of = caller_of
+
+    def drain(self, reason: str | None = None, *, actor: str | None = None) -> None:
+        """Refuse new jobs from outside (`Draining`); what is there goes on."""
+        self._caller_of().call(calls.drain_system(draining=True, actor=actor, reason=reason))
+
+    def resume(self, *, actor: str | None = None) -> None:
+        self._caller_of().call(calls.drain_system(draining=False, actor=actor, reason=None))
+
+    def depth(self, lane: str | None = None) -> int:
+        """How many jobs a worker could start now: the number for autoscalers."""
+        return self._caller_of().call(calls.depth(lane))
+
+
+def _several(value: str | Sequence[str] | None) -> list[str] | None:
+    if value is None:
+        return None
+    return [value] if isinstance(value, str) else list(value)

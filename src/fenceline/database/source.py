@@ -1,0 +1,41 @@
+"""Where the database is: a DSN, `$FENCELINE_DSN`, or the embedded PostgreSQL of this folder."""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+
+class Source:
+    """Finds the DSN; starts the embedded database when there is none. Threads and event loops may share it."""
+
+    def __init__(self, dsn: str | None = None, *, home: Path | None = None) -> None:
+        self._given = dsn or os.environ.get("FENCELINE_DSN") or None
+        self._home = home
+        self._guard = threading.Lock()
+        self._embedded_dsn: str | None = None
+
+    @property
+    def is_embedded(self) -> bool:
+        return self._given is None
+
+    async def dsn(self) -> str:
+        if self._given is not None:
+            return self._given
+        return await asyncio.to_thread(self._start_embedded)
+
+    def _start_embedded(self) -> str:
+        from fenceline.database.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where it is used
+
+        with self._guard:
+            if self._embedded_dsn is None:
+                self._server = EmbeddedPostgres(self._home)
+                self._embedded_dsn = self._server.start()
+            return self._embedded_dsn
+
+    def close(self) -> None:
+        """Leave the embedded database; the last user of the folder stops it."""
+        with self._guard:
+            if self._embedded_dsn is not None:
+                self._server.stop()
+                self._embedded_dsn = None

@@ -1,0 +1,313 @@
+"""A Hypothesis state machine: the SQL functions on a real PostgreSQL, called from several connections, beside the
+model of `tests/sql/model.py`. Every rule calls both; `MachineBase` compares them after every step.
+"""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any, LiteralString
+from uuid import UUID, uuid4
+
+import hypothesis.strategies as st
+from hypothesis.stateful import precondition, rule
+from tests.sql.clock import MOVE_CLOCK, START
+from tests.sql.machine_base import WORKERS, MachineBase
+from tests.sql.model import GRACE_SECONDS, LEASE_SECONDS, Job, Refused
+
+PICK = st.integers(0, 10**6)  # one of however many there are
+PLACE = st.integers(0, WORKERS - 1)
+LANES = st.sampled_from(["default", "default", "narrow"])
+OUTCOMES = st.sampled_from(
+    [
+        "succeeded",
+        "succeeded",
+        "succeeded_with_errors",
+        "failed",
+        "failed",
+        "failed_for_good",
+        "cancelled",
+        "snoozed",
+    ]
+    + ["released"]
+)
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "lane": st.just("narrow"),
+        "priority": st.integers(-1, 2),
+        "max_attempts": st.integers(1, 2),
+        "run_at": st.sampled_from([0, 5, 20]),
+        "expires_at": st.sampled_from([1, 10, 40]),
+        "dedupe_key": st.sampled_from(["d0", "d1"]),
+        "idempotency_key": st.sampled_from(["i0", "i1"]),
+        "resource_lock": st.sampled_from(["r0", "r1"]),
+        "key": st.sampled_from(["k0", "k0", "k1"]),
+        "needs_approval": st.just(True),
+        "after": st.lists(PICK, min_size=1, max_size=3),
+    },
+)
+
+
+class Queue(MachineBase):
+    """What producers, workers, operators and time may do, in any order."""
+
+    # Producers ---------------------------------------------------------------------------------------------
+
+    @rule(options=OPTIONS, limit=st.integers(1, 2), policy=st.sampled_from(["success", "always"]))
+    def enqueue(self, options: dict[str, Any], limit: int, policy: str) -> None:
+        given = dict(options)
+        if "key" in given:
+            given["key_limit"] = limit
+        if "after" in given:
+            given["after"] = sorted({self.job(pick).id for pick in given["after"]}) if self.model.jobs else []
+        fields = {
+            name: value for name, value in given.items() if name not in ("idempotency_key", "needs_approval")
+        }
+        for name in ("run_at", "expires_at"):
+            if name in given:
+                fields[name] = self.model.now + given[name]
+                moment = datetime.fromisoformat(START) + timedelta(seconds=fields[name])
+                given[name] = moment.isoformat()
+        draft = Job(id=0, **(fields | {"after": frozenset(fields.get("after", ())), "policy": policy}))
+        if given.get("after"):
+            given["after"] = {"jobs": given["after"], "policy": policy}
+        answers = self.both(
+            lambda: self.sql(
+                "select job_id, created from fenceline.enqueue('work', '{}', %s)", json.dumps(given)
+            ),
+            lambda: self.model.existing(draft, given.get("idempotency_key")),
+        )
+        if answers is None:
+            return
+        [(job_id, created)], existing = answers
+        assert created is (existing is None)
+        if existing is not None:
+            assert job_id == existing.id
+        else:
+            draft.id = job_id
+            self.model.add(draft, needs_approval="needs_approval" in given)
+        if "idempotency_key" in given:
+            self.model.requests.setdefault(given["idempotency_key"], job_id)
+
+    # Workers -----------------------------------------------------------------------------------------------
+
+    @rule(place=PLACE, lane=LANES, limit=st.integers(1, 3), alone=st.sampled_from([False, False, True]))
+    def claim(self, place: int, lane: str, limit: int, alone: bool) -> None:  # noqa: FBT001 - drawn by name
+        number, request_id = self.workers[place], uuid4()
+        answers = self.both(
+            lambda: self.ask_for_jobs(place, lane, limit, request_id, alone=alone),
+            lambda: self.model.claim(number, lane, limit, alone=alone, request_id=request_id),
+        )
+        if answers is None:
+            return
+        rows, claimed = answers
+        assert [row[0] for row in rows] == [job.id for job in claimed], (
+            "claimed in order of priority, then seq"
+        )
+        for (_, attempt_id, token, budget), job in zip(rows, claimed, strict=True):
+            assert budget == job.number
+            assert token > job.token, "the token grows with every claim"
+            job.token, self.attempt(job).attempt_id = token, attempt_id
+        if claimed:  # the reply was lost: the same request again
+            assert self.ask_for_jobs(place, lane, limit, request_id, alone=alone) == rows
+
+    def ask_for_jobs(self, place: int, lane: str, limit: int, request_id: UUID, *, alone: bool) -> list[Any]:
+        return self.sql(
+            "select job_id, attempt_id, token, number from fenceline.claim_jobs(%s, %s, %s, null, %s, null, %s)",
+            *(self.workers[place], lane, limit, request_id, alone),
+            worker=place,
+        )
+
+    @precondition(lambda self: self.model.running())
+    @rule(pick=PICK)
+    def start(self, pick: int) -> None:
+        job = self.live(pick)
+        assert self.sql("select * from fenceline.start_attempts(%s, %s)", [job.id], [self.fence(job)]) == []
+        attempt = self.attempt(job)
+        attempt.active_at = (
+            attempt.active_at if attempt.started else self.model.now
+        )  # only the first one counts
+        attempt.started = True
+
+    @precondition(lambda self: self.model.running())
+    @rule(picks=st.lists(PICK, min_size=1, max_size=3), outcome=OUTCOMES, delay=st.sampled_from([0, 7]))
+    def finish(self, picks: list[int], outcome: str, delay: int) -> None:
+        jobs = list({job.id: job for job in map(self.live, picks)}.values())
+        stale = [pair for pair in self.model.ended if pair[0] in {job.id for job in jobs}]
+        live = [(job.id, self.fence(job)) for job in jobs]
+        verdicts = self.send_finish(live + stale, outcome, delay)
+        expected = {pair: "already" if self.model.ended[pair] == outcome else "stale" for pair in stale}
+        assert verdicts == expected, "only live attempts are accepted"
+        for job in jobs:
+            self.model.end_attempt(job, outcome, delay=delay)
+
+    @precondition(lambda self: self.model.ended)
+    @rule(pick=PICK, outcome=OUTCOMES, same=st.booleans())
+    def finish_again(self, pick: int, outcome: str, same: bool) -> None:  # noqa: FBT001 - drawn by name
+        pair, asked = list(self.model.ended.items())[pick % len(self.model.ended)]
+        outcome = asked if same and asked not in ("lost", "crashed", "quarantined") else outcome
+        assert self.send_finish([pair], outcome, 0) == {pair: "already" if outcome == asked else "stale"}
+        assert self.sql("select * from fenceline.start_attempts(%s, %s)", [pair[0]], [pair[1]]) == [pair]
+        [(accepted,)] = self.sql("select fenceline.set_progress(%s, %s, 'late')", *pair)
+        assert accepted is False
+        lines = '[{"message": "late"}]'
+        assert self.sql("select fenceline.write_log(%s, %s, %s)", *pair, lines) == [(False,)]
+
+    def send_finish(self, pairs: list[Any], outcome: str, delay: int) -> dict[Any, str]:
+        jobs, fences = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        rows = self.sql(
+            "select job_id, attempt_id, verdict from fenceline.finish_attempts(%s, %s, %s, p_delays => %s::float8[])",
+            *(jobs, fences, [outcome] * len(pairs), [delay] * len(pairs)),
+        )
+        return {(job_id, fence): verdict for job_id, fence, verdict in rows}
+
+    @rule(place=PLACE, known=st.sampled_from([None, "all", "none", "first"]))
+    def heartbeat(self, place: int, known: str | None) -> None:
+        number, worker = self.workers[place], self.model.workers[self.workers[place]]
+        running = self.model.running(worker=number)
+        held = {"all": running, "first": running[:1]}.get(known or "", [])
+        fences = [self.fence(job) for job in held] + ([uuid4()] if known else [])
+        rows = self.sql(
+            "select attempt_id, word from fenceline.heartbeat(array[%s]::integer[], %s)",
+            *(number, fences if known else None),
+            worker=place,
+        )
+        words: set[Any] = {
+            (self.fence(job), "cancel") for job in running if self.attempt(job).cancel_deadline is not None
+        }
+        words |= {(fences[-1], "stale")} if known else set()
+        words |= {(None, "lost")} if worker.stopped else set()
+        assert set(rows) == words
+        if known:
+            forgotten = [
+                job
+                for job in running
+                if job not in held and self.attempt(job).claimed_at < worker.heartbeat_at
+            ]
+            self.model.end_all(forgotten, "released")
+        if not worker.stopped:
+            worker.heartbeat_at, worker.lease_until = self.model.now, self.model.now + LEASE_SECONDS
+
+    @rule(place=PLACE)
+    def stop_worker(self, place: int) -> None:
+        number = self.workers[place]
+        running = self.model.running(worker=number)
+        assert self.sql("select fenceline.stop_worker(%s)", number, worker=place) == [(len(running),)]
+        self.model.workers[number].stopped = True
+        self.model.end_all(running, "released")
+        self.register(place)
+
+    @rule(place=PLACE, suspects=st.sampled_from([None, 0, 1, 2]))
+    def report_crash(self, place: int, suspects: int | None) -> None:
+        number = self.workers[place]
+        running = self.model.running(worker=number)
+        guilty = running if suspects is None else running[:suspects]
+        fences = None if suspects is None else [self.fence(job) for job in guilty]
+        ended = self.sql("select fenceline.report_crash(%s, %s)", number, fences, worker=place)
+        assert ended == [(len(running),)]
+        self.model.workers[number].stopped = True
+        for job in running:
+            deaths = (job.deaths or 0) + (len(guilty) == 1)
+            if job not in guilty:
+                self.model.end_attempt(job, "released")
+            else:
+                self.model.end_attempt(job, "quarantined" if deaths >= 3 else "crashed", deaths=deaths)
+        self.register(place)
+
+    # Operators ---------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=PICK, force=st.booleans())
+    def cancel(self, pick: int, force: bool) -> None:  # noqa: FBT001 - drawn by name
+        job = self.job(pick)
+        text: LiteralString = "select fenceline.cancel_job(%s, p_force => %s)"
+        if self.both(lambda: self.sql(text, job.id, force), lambda: require(job.unfinished)) is None:
+            return
+        if job.attempt is None:
+            self.model.end_unclaimed([job])
+        elif force:
+            self.model.end_attempt(job, "cancelled")
+        elif job.attempt.cancel_deadline is None:
+            job.attempt.cancel_deadline = self.model.now + GRACE_SECONDS
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=PICK, awaiting=st.booleans(), approve=st.booleans())
+    def decide(self, pick: int, awaiting: bool, approve: bool) -> None:  # noqa: FBT001 - drawn by name
+        candidates = [job for job in self.model.jobs.values() if not awaiting or job.place == "approval"]
+        if not candidates:
+            return
+        job = candidates[pick % len(candidates)]
+        text: LiteralString = (
+            "select fenceline.approve_job(%s)" if approve else "select fenceline.reject_job(%s)"
+        )
+        if self.both(lambda: self.sql(text, job.id), lambda: require(job.place == "approval")) is None:
+            return
+        if not approve:
+            self.model.end_unclaimed([job])
+        elif job.pending:
+            job.place = "dependencies"
+        else:
+            self.model.move_on(job)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=PICK)
+    def retry(self, pick: int) -> None:
+        old = self.job(pick)
+        fields = ("lane", "max_attempts", "resource_lock", "key", "key_limit")
+        draft = Job(id=0, priority=old.first_priority, **{name: getattr(old, name) for name in fields})
+
+        def model() -> None:
+            require(not old.unfinished)
+            self.model.existing(draft, None)
+
+        answers = self.both(lambda: self.sql("select job_id from fenceline.retry_job(%s)", old.id), model)
+        if answers is not None:
+            draft.id = answers[0][0][0]
+            self.model.add(draft)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(pick=PICK, priority=st.integers(-1, 3))
+    def reprioritise(self, pick: int, priority: int) -> None:
+        job = self.job(pick)
+        text: LiteralString = "select fenceline.reprioritise_job(%s, %s)"
+        answers = self.both(
+            lambda: self.sql(text, job.id, priority), lambda: require(job.unfinished and job.attempt is None)
+        )
+        if answers is not None:
+            assert answers[0] == [(job.priority,)]
+            job.priority = priority
+
+    @rule(lane=LANES, slots=st.sampled_from([None, 0, 1, 2, 3]), enabled=st.sampled_from([True, True, False]))
+    def set_lane(self, lane: str, slots: int | None, enabled: bool) -> None:  # noqa: FBT001 - drawn by name
+        changes = json.dumps({"slots": slots, "enabled": enabled})
+        self.sql("select fenceline.set_lane(%s, %s)", lane, changes)
+        self.model.slots[lane], self.model.enabled[lane] = slots, enabled
+
+    @rule(draining=st.sampled_from([False, False, True]))
+    def drain_system(self, draining: bool) -> None:  # noqa: FBT001 - drawn by name
+        self.sql("select fenceline.drain_system(%s)", draining)
+        self.model.draining = draining
+
+    # Time --------------------------------------------------------------------------------------------------
+
+    @rule(seconds=st.sampled_from([1, 1, 3, 8, 20, 40]))
+    def pass_time(self, seconds: int) -> None:
+        self.connections[-1].execute(MOVE_CLOCK, (seconds,))
+        self.model.now += seconds
+
+    @rule(place=PLACE)
+    def sweep(self, place: int) -> None:
+        self.sql("select fenceline.sweep()", worker=place)
+        self.model.sweep()
+
+    @rule(place=PLACE)
+    def maintain(self, place: int) -> None:
+        self.sql("select fenceline.maintain(0)", worker=place)
+        self.model.maintain()
+        for other in range(WORKERS):
+            if self.model.workers[self.workers[other]].stopped:
+                self.register(other)
+
+
+def require(allowed: bool) -> None:  # noqa: FBT001 - reads as a sentence
+    if not allowed:
+        raise Refused("FL011")
