@@ -210,11 +210,16 @@ def refusal(error: BaseException) -> RefusedError | None:
     while seen is not None:
         state = getattr(seen, "sqlstate", None)
         if isinstance(state, str) and state in SQLSTATES:
+            # A wrapper may repeat the state but not the rest: the driver's own error is below it.
+            while isinstance(seen.__cause__, Exception) and getattr(seen.__cause__, "sqlstate", None) == state:
+                seen = seen.__cause__
             diagnostics = getattr(seen, "diag", None)
             message = getattr(seen, "message", None) or getattr(diagnostics, "message_primary", None) or str(seen)
             detail = getattr(seen, "detail", None) or getattr(diagnostics, "message_detail", None)
             hint = getattr(seen, "hint", None) or getattr(diagnostics, "message_hint", None)
             return SQLSTATES[state](message, detail=detail, hint=hint)
+        if isinstance(state, str) and state.startswith("22"):  # data exceptions: a zero character in a name, say
+            return InvalidOption(f"a value cannot be sent to the database: {seen}")
         seen = getattr(seen, "orig", None) or seen.__cause__
     return None
 
@@ -253,3 +258,35 @@ class JobFailed(JobNotSuccessful):
 
 class JobCancelled(JobNotSuccessful):
     """The job was cancelled, rejected or expired."""
+
+
+class Steering(FencelineError):
+    """Raised by a handler to say how its attempt ends."""
+
+
+class RetryLater(Steering):
+    """Fail this attempt and run again after so many seconds, if attempts remain; None: by the retry policy."""
+
+    def __init__(self, reason: str = "asked to be retried later", *, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class Snooze(Steering):
+    """Run again after so many seconds; the attempt does not count."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"snoozed for {seconds} seconds")
+        self.seconds = seconds
+
+
+class Fail(Steering):
+    """Fail for good, whatever attempts remain."""
+
+
+class Cancel(Steering):
+    """End the job as cancelled."""
+
+
+class Cancelled(Steering):
+    """The job was asked to stop: raised at the handler's yield points."""

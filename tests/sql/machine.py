@@ -8,43 +8,38 @@ from typing import Any, LiteralString
 from uuid import UUID, uuid4
 
 import hypothesis.strategies as st
-from hypothesis.stateful import precondition, rule
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
 from tests.sql.clock import MOVE_CLOCK, START
 from tests.sql.machine_base import WORKERS, MachineBase
 from tests.sql.model import GRACE_SECONDS, LEASE_SECONDS, Job, Refused
 
 PICK = st.integers(0, 10**6)  # one of however many there are
 PLACE = st.integers(0, WORKERS - 1)
+RARELY = st.sampled_from([False, False, False, True])
 LANES = st.sampled_from(["default", "default", "narrow"])
+LIMIT = st.integers(1, 2)
+POLICY = st.sampled_from(["success", "always"])
 OUTCOMES = st.sampled_from(
-    [
-        "succeeded",
-        "succeeded",
-        "succeeded_with_errors",
-        "failed",
-        "failed",
-        "failed_for_good",
-        "cancelled",
-        "snoozed",
-    ]
-    + ["released"]
+    ["succeeded", "succeeded_with_errors", "failed", "failed_for_good", "cancelled", "snoozed", "released"]
 )
-OPTIONS = st.fixed_dictionaries(
-    {},
-    optional={
-        "lane": st.just("narrow"),
-        "priority": st.integers(-1, 2),
-        "max_attempts": st.integers(1, 2),
-        "run_at": st.sampled_from([0, 5, 20]),
-        "expires_at": st.sampled_from([1, 10, 40]),
-        "dedupe_key": st.sampled_from(["d0", "d1"]),
-        "idempotency_key": st.sampled_from(["i0", "i1"]),
-        "resource_lock": st.sampled_from(["r0", "r1"]),
-        "key": st.sampled_from(["k0", "k0", "k1"]),
-        "needs_approval": st.just(True),
-        "after": st.lists(PICK, min_size=1, max_size=3),
-    },
-)
+# Few options per job: with many, hardly a job would ever become claimable.
+OPTIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("priority"), st.integers(-1, 2)),
+        st.tuples(st.just("max_attempts"), st.integers(1, 2)),
+        st.tuples(st.just("run_at"), st.sampled_from([0, 5, 20])),
+        st.tuples(st.just("expires_at"), st.sampled_from([1, 10, 40])),
+        st.tuples(st.just("dedupe_key"), st.sampled_from(["d0", "d1"])),
+        st.tuples(st.just("idempotency_key"), st.sampled_from(["i0", "i1"])),
+        st.tuples(st.just("resource_lock"), st.sampled_from(["r0", "r1"])),
+        st.tuples(st.just("key"), st.sampled_from(["k0", "k0", "k1"])),
+        st.tuples(st.just("needs_approval"), st.just(True)),
+        st.tuples(st.just("after"), st.lists(PICK, min_size=1, max_size=3)),
+    ),
+    min_size=1,
+    max_size=3,
+).map(dict)
 
 
 class Queue(MachineBase):
@@ -52,16 +47,22 @@ class Queue(MachineBase):
 
     # Producers ---------------------------------------------------------------------------------------------
 
-    @rule(options=OPTIONS, limit=st.integers(1, 2), policy=st.sampled_from(["success", "always"]))
-    def enqueue(self, options: dict[str, Any], limit: int, policy: str) -> None:
-        given = dict(options)
+    @initialize(batch=st.lists(st.tuples(LANES, OPTIONS, LIMIT, POLICY), min_size=4, max_size=8))
+    def begin(self, batch: list[tuple[str, dict[str, Any], int, str]]) -> None:
+        """Hypothesis leaves out some rules in every run: this way there is something to do without `enqueue`."""
+        self.start_empty()
+        for lane, options, limit, policy in batch:
+            self.enqueue(lane, options, limit, policy)
+        type(self).steps -= 1  # this was not a step, but is checked like one
+
+    @rule(lane=LANES, options=OPTIONS, limit=LIMIT, policy=POLICY)
+    def enqueue(self, lane: str, options: dict[str, Any], limit: int, policy: str) -> None:
+        given = {"lane": lane} | options
         if "key" in given:
             given["key_limit"] = limit
         if "after" in given:
-            given["after"] = sorted({self.job(pick).id for pick in given["after"]}) if self.model.jobs else []
-        fields = {
-            name: value for name, value in given.items() if name not in ("idempotency_key", "needs_approval")
-        }
+            given["after"] = sorted({self.job(pick).id for pick in given["after"] if self.model.jobs})
+        fields = {name: value for name, value in given.items() if name != "idempotency_key"}
         for name in ("run_at", "expires_at"):
             if name in given:
                 fields[name] = self.model.now + given[name]
@@ -71,9 +72,7 @@ class Queue(MachineBase):
         if given.get("after"):
             given["after"] = {"jobs": given["after"], "policy": policy}
         answers = self.both(
-            lambda: self.sql(
-                "select job_id, created from fenceline.enqueue('work', '{}', %s)", json.dumps(given)
-            ),
+            lambda: self.sql("select job_id, created from fenceline.enqueue('work', '{}', %s)", json.dumps(given)),
             lambda: self.model.existing(draft, given.get("idempotency_key")),
         )
         if answers is None:
@@ -84,13 +83,25 @@ class Queue(MachineBase):
             assert job_id == existing.id
         else:
             draft.id = job_id
-            self.model.add(draft, needs_approval="needs_approval" in given)
+            self.model.add(draft)
         if "idempotency_key" in given:
             self.model.requests.setdefault(given["idempotency_key"], job_id)
 
+    @rule(count=st.integers(1, 3))
+    def enqueue_many(self, count: int) -> None:
+        """The short way: no options, one statement."""
+        draft = Job(id=0)
+        text: LiteralString = "select job_ids from fenceline.enqueue_many('work', %s::json[])"
+        answers = self.both(lambda: self.sql(text, ["{}"] * count), lambda: self.model.existing(draft, None))
+        if answers is not None:
+            [(job_ids,)], _ = answers
+            assert sorted(job_ids) == job_ids
+            for job_id in job_ids:
+                self.model.add(Job(id=job_id))
+
     # Workers -----------------------------------------------------------------------------------------------
 
-    @rule(place=PLACE, lane=LANES, limit=st.integers(1, 3), alone=st.sampled_from([False, False, True]))
+    @rule(place=PLACE, lane=LANES, limit=st.integers(1, 3), alone=RARELY)
     def claim(self, place: int, lane: str, limit: int, alone: bool) -> None:  # noqa: FBT001 - drawn by name
         number, request_id = self.workers[place], uuid4()
         answers = self.both(
@@ -98,17 +109,21 @@ class Queue(MachineBase):
             lambda: self.model.claim(number, lane, limit, alone=alone, request_id=request_id),
         )
         if answers is None:
+            self.register(place)  # its lease is over
             return
         rows, claimed = answers
-        assert [row[0] for row in rows] == [job.id for job in claimed], (
-            "claimed in order of priority, then seq"
-        )
+        assert [row[0] for row in rows] == [job.id for job in claimed], "claimed in order of priority, then seq"
         for (_, attempt_id, token, budget), job in zip(rows, claimed, strict=True):
             assert budget == job.number
             assert token > job.token, "the token grows with every claim"
             job.token, self.attempt(job).attempt_id = token, attempt_id
         if claimed:  # the reply was lost: the same request again
             assert self.ask_for_jobs(place, lane, limit, request_id, alone=alone) == rows
+
+    @rule(place=PLACE, lane=LANES)
+    def claim_many(self, place: int, lane: str) -> None:
+        """More of what matters most."""
+        self.claim(place, lane, 4, alone=False)
 
     def ask_for_jobs(self, place: int, lane: str, limit: int, request_id: UUID, *, alone: bool) -> list[Any]:
         return self.sql(
@@ -123,9 +138,7 @@ class Queue(MachineBase):
         job = self.live(pick)
         assert self.sql("select * from fenceline.start_attempts(%s, %s)", [job.id], [self.fence(job)]) == []
         attempt = self.attempt(job)
-        attempt.active_at = (
-            attempt.active_at if attempt.started else self.model.now
-        )  # only the first one counts
+        attempt.active_at = attempt.active_at if attempt.started else self.model.now  # only the first one counts
         attempt.started = True
 
     @precondition(lambda self: self.model.running())
@@ -139,6 +152,11 @@ class Queue(MachineBase):
         assert verdicts == expected, "only live attempts are accepted"
         for job in jobs:
             self.model.end_attempt(job, outcome, delay=delay)
+
+    @precondition(lambda self: self.model.running())
+    @rule(pick=PICK, outcome=OUTCOMES)
+    def finish_one(self, pick: int, outcome: str) -> None:
+        self.finish([pick], outcome, 0)
 
     @precondition(lambda self: self.model.ended)
     @rule(pick=PICK, outcome=OUTCOMES, same=st.booleans())
@@ -179,9 +197,7 @@ class Queue(MachineBase):
         assert set(rows) == words
         if known:
             forgotten = [
-                job
-                for job in running
-                if job not in held and self.attempt(job).claimed_at < worker.heartbeat_at
+                job for job in running if job not in held and self.attempt(job).claimed_at < worker.heartbeat_at
             ]
             self.model.end_all(forgotten, "released")
         if not worker.stopped:
@@ -216,9 +232,9 @@ class Queue(MachineBase):
     # Operators ---------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self.model.jobs)
-    @rule(pick=PICK, force=st.booleans())
-    def cancel(self, pick: int, force: bool) -> None:  # noqa: FBT001 - drawn by name
-        job = self.job(pick)
+    @rule(pick=PICK, force=st.booleans(), running=st.booleans())
+    def cancel(self, pick: int, force: bool, running: bool) -> None:  # noqa: FBT001 - drawn by name
+        job = self.live(pick) if running and self.model.running() else self.job(pick)
         text: LiteralString = "select fenceline.cancel_job(%s, p_force => %s)"
         if self.both(lambda: self.sql(text, job.id, force), lambda: require(job.unfinished)) is None:
             return
@@ -236,9 +252,7 @@ class Queue(MachineBase):
         if not candidates:
             return
         job = candidates[pick % len(candidates)]
-        text: LiteralString = (
-            "select fenceline.approve_job(%s)" if approve else "select fenceline.reject_job(%s)"
-        )
+        text: LiteralString = "select fenceline.approve_job(%s)" if approve else "select fenceline.reject_job(%s)"
         if self.both(lambda: self.sql(text, job.id), lambda: require(job.place == "approval")) is None:
             return
         if not approve:
@@ -252,7 +266,7 @@ class Queue(MachineBase):
     @rule(pick=PICK)
     def retry(self, pick: int) -> None:
         old = self.job(pick)
-        fields = ("lane", "max_attempts", "resource_lock", "key", "key_limit")
+        fields = ("lane", "max_attempts", "resource_lock", "key", "key_limit", "needs_approval")
         draft = Job(id=0, priority=old.first_priority, **{name: getattr(old, name) for name in fields})
 
         def model() -> None:
@@ -276,13 +290,13 @@ class Queue(MachineBase):
             assert answers[0] == [(job.priority,)]
             job.priority = priority
 
-    @rule(lane=LANES, slots=st.sampled_from([None, 0, 1, 2, 3]), enabled=st.sampled_from([True, True, False]))
-    def set_lane(self, lane: str, slots: int | None, enabled: bool) -> None:  # noqa: FBT001 - drawn by name
-        changes = json.dumps({"slots": slots, "enabled": enabled})
+    @rule(lane=LANES, slots=st.sampled_from([None, None, 3, 2, 1, 0]), drained=RARELY)
+    def set_lane(self, lane: str, slots: int | None, drained: bool) -> None:  # noqa: FBT001 - drawn by name
+        changes = json.dumps({"slots": slots, "enabled": not drained})
         self.sql("select fenceline.set_lane(%s, %s)", lane, changes)
-        self.model.slots[lane], self.model.enabled[lane] = slots, enabled
+        self.model.slots[lane], self.model.enabled[lane] = slots, not drained
 
-    @rule(draining=st.sampled_from([False, False, True]))
+    @rule(draining=RARELY)
     def drain_system(self, draining: bool) -> None:  # noqa: FBT001 - drawn by name
         self.sql("select fenceline.drain_system(%s)", draining)
         self.model.draining = draining
@@ -311,3 +325,21 @@ class Queue(MachineBase):
 def require(allowed: bool) -> None:  # noqa: FBT001 - reads as a sentence
     if not allowed:
         raise Refused("FL011")
+
+
+def run_machine(dsn: str, *, examples: int, shrink: bool = True) -> None:
+    """Run the machine on a database of its own; the same steps every time. Raises what the first failure raised."""
+    phases = (Phase.generate, Phase.shrink) if shrink else (Phase.generate,)
+    repeatable = settings(
+        max_examples=examples,
+        stateful_step_count=50,
+        derandomize=True,
+        deadline=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+    )
+    Queue.connect(dsn)
+    try:
+        run_state_machine_as_test(Queue, settings=repeatable)
+    finally:
+        Queue.close()

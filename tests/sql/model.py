@@ -60,6 +60,7 @@ class Job:
     key_limit: int = 1
     after: frozenset[int] = frozenset()
     policy: str = "success"
+    needs_approval: bool = False
     place: str = "ready"
     seq: int = 0
     fresh_seq: bool = False  # this step gave it a new seq
@@ -88,13 +89,15 @@ class Worker:
 @dataclass(slots=True)
 class Model:
     now: int = 0
+    tail: int = 1 << 63  # behind every seq of the database, until the database has said its own
     draining: bool = False
     jobs: dict[int, Job] = field(default_factory=dict)
     workers: dict[int, Worker] = field(default_factory=dict)
     slots: dict[str, int | None] = field(default_factory=lambda: {"default": None, "narrow": 2})
     enabled: dict[str, bool] = field(default_factory=lambda: {"default": True, "narrow": True})
     requests: dict[str, int] = field(default_factory=dict)  # idempotency key → job
-    key_checks: dict[str, list[int]] = field(default_factory=dict)  # key → when somebody asked for a look
+    # key → when somebody asked for a look; in the order in which keys are admitted
+    key_checks: dict[str, list[int]] = field(default_factory=dict)
     ended: dict[tuple[int, UUID], str] = field(default_factory=dict)  # attempts that are over → as what
 
     # Reading -----------------------------------------------------------------------------------------------
@@ -129,9 +132,7 @@ class Model:
         if idempotency_key in self.requests:
             return self.jobs[self.requests[idempotency_key]]
         if draft.dedupe_key is not None:
-            twin = self.find(
-                lambda job: job.dedupe_key == draft.dedupe_key and job.unfinished and not job.claimed_once
-            )
+            twin = self.find(lambda job: job.dedupe_key == draft.dedupe_key and job.unfinished and not job.claimed_once)
             if twin is not None:
                 return twin
         if draft.resource_lock is not None and self.find(
@@ -140,14 +141,14 @@ class Model:
             raise Refused("FL013")
         return None
 
-    def add(self, job: Job, *, needs_approval: bool = False) -> None:
+    def add(self, job: Job) -> None:
         self.jobs[job.id] = job
         job.seq, job.first_priority = job.id, job.priority
         job.may_expire = job.expires_at is not None
         job.pending = {other for other in job.after if self.jobs[other].unfinished}
         if job.policy == "success" and any(self.jobs[other].place in FINAL[2:] for other in job.after):
             self.end_unclaimed([job])
-        elif needs_approval:
+        elif job.needs_approval:
             job.place = "approval"
         elif job.pending:
             job.place = "dependencies"
@@ -162,12 +163,13 @@ class Model:
             job.place = "timer"
         elif job.key is not None and not job.holds_key:
             job.place = "key"
-            self.key_checks.setdefault(job.key, []).append(self.now)
+            self.key_checks[job.key].append(self.now)
         else:
             job.place = "ready"
 
     def move_on(self, job: Job) -> None:
-        job.fresh_seq = True
+        self.tail += 1
+        job.seq, job.fresh_seq = self.tail, True
         self.place(job)
 
     def end(self, job: Job, outcome: str) -> None:
@@ -175,7 +177,7 @@ class Model:
         assert job.unfinished
         job.place, job.attempt = outcome, None
         if job.holds_key and job.key is not None:
-            self.key_checks.setdefault(job.key, []).append(self.now)
+            self.key_checks[job.key].append(self.now)
         for waiter in [other for other in self.jobs.values() if job.id in other.pending]:
             waiter.pending.discard(job.id)
             if not waiter.unfinished:

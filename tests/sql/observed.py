@@ -80,9 +80,7 @@ def observe(connection: psycopg.Connection) -> Observed:
     """Read the database, and check what must hold whatever was done to it."""
     found = connection.execute(_SNAPSHOT).fetchone()
     assert found is not None
-    places, ended, statuses, jobs, locks, dedupes, holders, dependencies, workers = (
-        part or [] for part in found
-    )
+    places, ended, statuses, jobs, locks, dedupes, holders, dependencies, workers = (part or [] for part in found)
     rows = [_row(place) for place in places]
 
     times = Counter(row.job_id for row in rows)
@@ -94,9 +92,7 @@ def observe(connection: psycopg.Connection) -> Observed:
     tokens = Counter((job_id, token) for job_id, _, token in over)
     tokens += Counter((row.job_id, row.token) for row in rows if row.place == "running")
     assert set(tokens.values()) <= {1}, "a token is given once per job"
-    assert {row.worker for row in rows if row.worker is not None} <= set(workers), (
-        "attempts of live workers only"
-    )
+    assert {row.worker for row in rows if row.worker is not None} <= set(workers), "attempts of live workers only"
 
     return Observed(
         rows={row.job_id: row for row in rows},

@@ -155,9 +155,7 @@ class Queue:
         return done
 
     async def move_clock(self, seconds: float) -> None:
-        await self.connection.execute(
-            "update public.test_clock set now = now + make_interval(secs => $1)", seconds
-        )
+        await self.connection.execute("update public.test_clock set now = now + make_interval(secs => $1)", seconds)
 
     async def at(self, seconds: float) -> str:
         """The moment so many seconds from now, as options spell it."""

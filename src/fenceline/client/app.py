@@ -1,12 +1,12 @@
 """The application object: where handlers are registered and jobs come from."""
 
 import asyncio
+import importlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar, Unpack, overload
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from fenceline.client.arguments import Arguments
 from fenceline.client.caller import Caller
@@ -14,9 +14,11 @@ from fenceline.client.options import EnqueueOptions
 from fenceline.client.sync_caller import SyncCaller
 from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
 from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
-from fenceline.database.migrate import MigrationReport
 from fenceline.database.source import Source
 from fenceline.model.retry import Retry
+
+if TYPE_CHECKING:
+    from fenceline.database.migrate import MigrationReport
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,8 +35,10 @@ class Handler(Generic[P, R]):
         kind: str,
         says: Mapping[str, Any],
         validate: Callable[..., object] | None,
+        on_shutdown: Literal["release", "fail"],
     ) -> None:
         self.kind = kind
+        self.on_shutdown = on_shutdown
         self.function = function
         self.arguments = Arguments(kind, function)
         #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
@@ -44,8 +48,8 @@ class Handler(Generic[P, R]):
         self.__doc__ = function.__doc__
         self._plain = self.options()
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Call the function itself, without the queue: in tests, or from other code."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, without the queue, with a context of your own if it takes one: in tests, say."""
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -65,7 +69,7 @@ class Handler(Generic[P, R]):
         """Enqueue one job; the arguments are the handler's own. See `Enqueuer.enqueue`."""
         return await self._plain.enqueue(*args, **kwargs)
 
-    async def enqueue_many(self, many: "list[Mapping[str, Any]] | list[dict[str, Any]]") -> list[Job[R]]:
+    async def enqueue_many(self, many: Iterable[Mapping[str, Any]]) -> list[Job[R]]:
         """Enqueue a job per mapping of args in one statement. See `Enqueuer.enqueue_many`."""
         return await self._plain.enqueue_many(many)
 
@@ -121,7 +125,7 @@ class Fenceline:
     def __init__(self, dsn: str | None = None, *, pool_size: int = 4) -> None:
         self._source = Source(dsn)
         self._pool_size = pool_size
-        self._callers: WeakKeyDictionary[asyncio.AbstractEventLoop, Caller] = WeakKeyDictionary()
+        self._callers: dict[asyncio.AbstractEventLoop, Caller] = {}
         self.handlers: dict[str, Handler[Any, Any]] = {}
         self.jobs = Jobs(self.caller)
         self.lanes = Lanes(self.caller)
@@ -137,18 +141,22 @@ class Fenceline:
         timeout: float | None = None,
         retry: Retry | None = None,
         validate: Callable[..., object] | None = None,
+        on_shutdown: Literal["release", "fail"] = "release",
     ) -> "JobDecorator":
         """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
 
         `lane`, `priority`, `timeout` (seconds) and `retry` are defaults for its jobs; the lane that lists the kind in
         the database is stronger than `lane`. `validate` is called with the args before an enqueue and may raise
-        NotFound or ValueError.
+        NotFound or ValueError. `on_shutdown` says what becomes of a job whose worker is told to stop and whose handler
+        does not end in time: back to the queue, or failed.
         """
+        if inspect.iscoroutinefunction(validate):
+            raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
         says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
         if retry is not None:
             says |= {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
         says = {name: value for name, value in says.items() if value is not None}
-        return JobDecorator(self, kind=kind, says=says, validate=validate)
+        return JobDecorator(self, kind=kind, says=says, validate=validate, on_shutdown=on_shutdown)
 
     async def enqueue(
         self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -156,20 +164,34 @@ class Fenceline:
         """Enqueue by the kind's name. Args are validated when the handler is registered here."""
         handler = self.handlers.get(kind)
         if handler is not None:
-            return await handler.options(**options).enqueue(**(args or {}))
+            return await handler.options(**options).enqueue_args({} if args is None else args)
         return await self.jobs.enqueue(kind, args, options)
 
-    async def migrate(self) -> MigrationReport:
+    async def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""
         return await self.caller().migrate()
+
+    async def run_worker(self, lanes: Sequence[str] | None = None, **settings: Any) -> None:
+        """Run jobs in this process until cancelled; `settings` are those of `WorkerSettings`.
+
+        For a process of its own, with supervisor and several children, use `fenceline worker`.
+        """
+        # The layers point the other way; this one call is the convenience of having it on the app.
+        embedded = importlib.import_module("fenceline.worker.embedded")
+        module = importlib.import_module("fenceline.worker.settings")
+        chosen = module.WorkerSettings(lanes=None if lanes is None else tuple(lanes), **settings)
+        await embedded.run_worker(self, chosen)
+
+    async def dsn(self) -> str:
+        """The database in use; starts the embedded one if need be."""
+        return await self._source.dsn()
 
     async def close(self) -> None:
         """Close this event loop's connections, and leave the embedded database if it is in use."""
         caller = self._callers.pop(asyncio.get_running_loop(), None)
         if caller is not None:
             await caller.close()
-        await asyncio.to_thread(self.sync.caller().close)
-        await asyncio.to_thread(self._source.close)
+        await asyncio.to_thread(self.sync.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -184,8 +206,15 @@ class Fenceline:
         loop = asyncio.get_running_loop()
         caller = self._callers.get(loop)
         if caller is None:
+            # Connections of an event loop that has ended without close() can only be dropped.
+            self._callers = {other: its for other, its in self._callers.items() if not other.is_closed()}
             caller = self._callers[loop] = self.make_caller()
         return caller
+
+    def leave_database(self) -> None:
+        """Leave the embedded database if it is in use, unless an event loop still uses it."""
+        if all(loop.is_closed() for loop in self._callers):
+            self._source.close()
 
     def make_caller(self) -> Caller:
         return Caller(self._source, self._pool_size)
@@ -209,11 +238,13 @@ class JobDecorator:
         kind: str | None,
         says: Mapping[str, Any],
         validate: Callable[..., object] | None,
+        on_shutdown: Literal["release", "fail"],
     ) -> None:
         self._app = app
         self._kind = kind
         self._says = says
         self._validate = validate
+        self._on_shutdown: Literal["release", "fail"] = on_shutdown
 
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]]) -> Handler[P, R]: ...
@@ -228,6 +259,7 @@ class JobDecorator:
             kind=self._kind or function.__name__,
             says=self._says,
             validate=self._validate,
+            on_shutdown=self._on_shutdown,
         )
         self._app.register(handler)
         return handler
@@ -249,15 +281,17 @@ class SyncFenceline:
         """Enqueue by the kind's name. Args are validated when the handler is registered here."""
         handler = self._app.handlers.get(kind)
         if handler is not None:
-            return handler.options(**options).sync.enqueue(**(args or {}))
+            return handler.options(**options).sync.enqueue_args({} if args is None else args)
         return self.jobs.enqueue(kind, args, options)
 
-    def migrate(self) -> MigrationReport:
+    def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""
         return self._caller.run(lambda caller: caller.migrate())
 
     def close(self) -> None:
+        """Close the blocking side's connections, and leave the embedded database unless an event loop uses it."""
         self._caller.close()
+        self._app.leave_database()
 
     def caller(self) -> SyncCaller:
         return self._caller

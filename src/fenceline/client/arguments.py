@@ -5,6 +5,7 @@ pydantic does the work. It is imported when the first args are validated, not wi
 
 import inspect
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NotRequired, get_type_hints
@@ -27,38 +28,43 @@ class Arguments:
         self._handler = handler
         parameters = [p for p in inspect.signature(handler).parameters.values() if p.name != CONTEXT]
         for parameter in parameters:
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
-                    f"handler {handler.__qualname__} takes {parameter}: args are stored by name, so name each of them"
+                    f"handler {handler.__qualname__} takes {parameter} without a name for each value: args are stored "
+                    "by name, so use plain or keyword-only parameters"
                 )
         self._signature = inspect.Signature(parameters)
 
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
         """The args by name, as the call gave them."""
         if not args:
-            return dict(kwargs)
+            return kwargs
         try:
             return self._signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise InvalidArgs(f"args of kind {self.kind!r} do not fit its handler: {error}") from error
 
-    def encode(self, args: Mapping[str, Any]) -> str:
-        """Args as JSON text, validated. Raises InvalidArgs naming each argument and what is wrong with it."""
+    def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
+        """Args as the values that the annotations ask for. Raises InvalidArgs naming each argument and its fault."""
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
-            text = self._args.dump_json(self._args.validate_python(args)).decode()
+            return self._args.validate_python(args)
         except ValidationError as error:
             raise InvalidArgs(self._explain("args", error)) from error
-        except ValueError as error:  # pydantic's serializer: cycles, unknown types, half a surrogate pair
+
+    def dump(self, values: Mapping[str, Any]) -> str:
+        """Validated args as JSON text. Raises InvalidArgs where JSON has no form for a value, or it is too deep."""
+        try:
+            text = _dump(self._args, values)
+            check_depth(text)
+        except ValueError as error:
             raise InvalidArgs(f"args of kind {self.kind!r} cannot be written as JSON: {error}") from error
-        check_depth(self.kind, text)
         return text
 
-    def encode_many(self, many: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Like `encode`, for many."""
-        encode = self.encode
-        return [encode(args) for args in many]
+    def encode(self, args: Mapping[str, Any]) -> str:
+        """Args as JSON text, validated. Raises InvalidArgs."""
+        return self.dump(self.validate(args))
 
     def decode(self, text: str) -> dict[str, Any]:
         """Args from JSON text, as the values that the handler's annotations ask for. Raises InvalidArgs."""
@@ -74,13 +80,12 @@ class Arguments:
         if value is None:
             return None
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
-        from pydantic_core import PydanticSerializationError  # noqa: PLC0415 - as above
 
         try:
-            return self._result.dump_json(self._result.validate_python(value)).decode()
+            return _dump(self._result, self._result.validate_python(value))
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", error)) from error
-        except PydanticSerializationError as error:
+        except ValueError as error:
             raise InvalidResult(f"the result of kind {self.kind!r} cannot be written as JSON: {error}") from error
 
     def decode_result(self, value: Any) -> Any:
@@ -97,11 +102,20 @@ class Arguments:
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        return get_type_hints(self._handler, include_extras=True)
+        # The context is none of the args, and its type may be known to type checkers only.
+        annotations = {name: hint for name, hint in inspect.get_annotations(self._handler).items() if name != CONTEXT}
+        names = getattr(inspect.unwrap(self._handler), "__globals__", {})
+        try:
+            return get_type_hints(_Annotated(annotations), globalns=names, include_extras=True)
+        except NameError as error:
+            raise TypeError(
+                f"an annotation of handler {self._handler.__qualname__} cannot be read: {error}. Args are validated by "
+                "the annotations, so their types must be importable when jobs are enqueued"
+            ) from error
 
     @cached_property
     def _args(self) -> "TypeAdapter[dict[str, Any]]":
-        from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import ConfigDict  # noqa: PLC0415 - keeps `import fenceline` quick
         from typing_extensions import TypedDict  # noqa: PLC0415 - as above
 
         fields: dict[str, Any] = {}
@@ -113,13 +127,21 @@ class Arguments:
         make_typed_dict: Any = TypedDict
         model = make_typed_dict("Args", fields)
         model.__pydantic_config__ = ConfigDict(extra="forbid")
-        return TypeAdapter(model)
+        return self._adapter(model)
 
     @cached_property
     def _result(self) -> "TypeAdapter[Any]":
-        from pydantic import TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
+        return self._adapter(self._hints.get("return", Any))
 
-        return TypeAdapter(self._hints.get("return", Any))
+    def _adapter(self, annotation: Any) -> "TypeAdapter[Any]":
+        from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        try:
+            return TypeAdapter(annotation)
+        except PydanticUserError as error:
+            raise TypeError(
+                f"an annotation of handler {self._handler.__qualname__} has no form in JSON: {error.message}"
+            ) from error
 
     def _explain(self, what: str, error: "ValidationError") -> str:
         problems = "; ".join(
@@ -130,29 +152,65 @@ class Arguments:
         return f"{what} of kind {self.kind!r} do not fit its handler: {problems}"
 
 
+class _Annotated:
+    """Something for `get_type_hints` to read."""
+
+    def __init__(self, annotations: dict[str, Any]) -> None:
+        self.__annotations__ = annotations
+
+
 def encode_plain(kind: str, args: Mapping[str, Any] | None) -> str:
     """Args of a kind whose handler is not known here: anything that pydantic can write as JSON."""
-    from pydantic_core import PydanticSerializationError, to_json  # noqa: PLC0415 - keeps `import fenceline` quick
-
     try:
-        text = to_json({} if args is None else args).decode()
-    except (PydanticSerializationError, ValueError) as error:
+        text = to_json({} if args is None else args)
+        check_depth(text)
+    except ValueError as error:
         raise InvalidArgs(f"args of kind {kind!r} cannot be written as JSON: {error}") from error
-    check_depth(kind, text)
     return text
 
 
-def check_depth(kind: str, text: str) -> None:
-    """Refuse JSON so deep that readers in other languages choke on it."""
+def to_json(value: Any) -> str:
+    """Any value as JSON text. Raises ValueError."""
+    from pydantic_core import to_json as write  # noqa: PLC0415 - keeps `import fenceline` quick
+
+    text = write(value).decode()
+    if "NaN" in text or "Infinity" in text:
+        json.loads(text, parse_constant=_refuse_constant)
+    return text
+
+
+def check_depth(text: str) -> None:
+    """Refuse JSON so deep that readers in other languages choke on it. Raises ValueError."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return
     level = [json.loads(text)]
     for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for value in level
-            if isinstance(value, dict | list)
-            for inner in (value.values() if isinstance(value, dict) else value)
-        ]
+        level = [inner for value in level for inner in _items(value)]
     if any(isinstance(value, dict | list) for value in level):
-        raise InvalidArgs(f"args of kind {kind!r} are nested more than {MAX_DEPTH} levels deep")
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
+
+
+def _dump(adapter: "TypeAdapter[Any]", value: Any) -> str:
+    # pydantic's serializer raises ValueError for cycles, unknown types and half a surrogate pair; but NaN and the
+    # infinities it writes as null, or as no JSON at all, as the type that holds them says.
+    text = adapter.dump_json(value).decode()
+    if "null" in text or "NaN" in text or "Infinity" in text:
+        _refuse_non_finite(adapter.dump_python(value))
+    return text
+
+
+def _refuse_non_finite(value: Any) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        _refuse_constant(str(value))
+    for inner in _items(value):
+        _refuse_non_finite(inner)
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"JSON has no {constant}: use None, or a string")
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple | set | frozenset) else ()

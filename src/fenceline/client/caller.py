@@ -13,23 +13,27 @@ from fenceline.client import connections
 from fenceline.client.pool import Pool
 from fenceline.client.waiting import WaitingRoom
 from fenceline.database.calls import Call
-from fenceline.database.migrate import MigrationReport, check_schema, migrate
 from fenceline.database.source import Source
 from fenceline.errors import ConnectionLost, DatabaseUnavailable, refusal
 from fenceline.model.job import Outcome
 
 if TYPE_CHECKING:
     from fenceline.client.pool import Connection
+    from fenceline.database.migrate import MigrationReport
 
 T = TypeVar("T")
 
 # Waits between tries, each with jitter: about six seconds in all, enough for a restart or a failover's end.
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
+CONNECT_SECONDS = 10.0
 
 
-def _is_connection_failure(error: BaseException) -> bool:
+def is_connection_failure(error: BaseException) -> bool:
     import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
 
+    if isinstance(error, asyncpg.InterfaceError):
+        # "connection is closed" and the like; those that are a ValueError too are about a DSN or a parameter.
+        return not isinstance(error, ValueError)
     return isinstance(
         error,
         OSError
@@ -38,8 +42,18 @@ def _is_connection_failure(error: BaseException) -> bool:
         | asyncpg.CannotConnectNowError
         | asyncpg.AdminShutdownError
         | asyncpg.CrashShutdownError
-        | asyncpg.TooManyConnectionsError
-        | asyncpg.InterfaceError,
+        | asyncpg.TooManyConnectionsError,
+    )
+
+
+def _is_refused_connection(error: BaseException) -> bool:
+    import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+    return isinstance(
+        error,
+        asyncpg.InvalidAuthorizationSpecificationError
+        | asyncpg.InvalidCatalogNameError
+        | asyncpg.exceptions.ClientConfigurationError,
     )
 
 
@@ -66,7 +80,9 @@ class Caller:
                 refused = refusal(error)
                 if refused is not None:
                     raise refused from error
-                if not _is_connection_failure(error):
+                if not sent and _is_refused_connection(error):
+                    raise DatabaseUnavailable(f"no connection can be made: {error}") from error
+                if not is_connection_failure(error):
                     raise
                 if sent and not call.repeatable:
                     raise ConnectionLost(
@@ -90,7 +106,9 @@ class Caller:
         import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
 
         dsn = await self._source.dsn()
-        connection: Connection = await asyncpg.connect(dsn, server_settings={"application_name": "fenceline"})
+        connection: Connection = await asyncpg.connect(
+            dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "fenceline"}
+        )
         try:
             async with self._checking:
                 if not self._checked:
@@ -104,13 +122,17 @@ class Caller:
     async def _check(self, connection: "Connection") -> None:
         # An embedded database belongs to this program, so it is brought up to date on first use. Elsewhere a migration
         # is a deliberate act.
+        from fenceline.database.migrate import check_schema, migrate  # noqa: PLC0415 - keeps `import fenceline` quick
+
         if self._source.is_embedded:
             await migrate(connection)
         else:
             await check_schema(connection)
 
-    async def migrate(self) -> MigrationReport:
+    async def migrate(self) -> "MigrationReport":
         import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        from fenceline.database.migrate import migrate  # noqa: PLC0415 - as above
 
         connection = await asyncpg.connect(await self._source.dsn())
         try:

@@ -1,47 +1,61 @@
 """Runs a call on a connection that the caller brought, inside the caller's transaction.
 
-Drivers are told by the module of their classes, so that none of them has to be installed, or imported, for the
-others to work.
+Drivers are told by the names of their classes, so that none of them has to be installed, or imported, for the others
+to work.
 """
 
 import re
-from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
 
 from fenceline.database.calls import Call, Row
 from fenceline.errors import refusal
 
 T = TypeVar("T")
+Family = Literal["asyncpg", "psycopg", "async psycopg", "sqlalchemy", "async sqlalchemy"]
 
 _PARAMETER = re.compile(r"\$(\d+)")
+_FAMILIES: dict[tuple[str, str], Family] = {
+    ("asyncpg", "Connection"): "asyncpg",
+    ("asyncpg", "PoolConnectionProxy"): "asyncpg",
+    ("psycopg", "Connection"): "psycopg",
+    ("psycopg", "AsyncConnection"): "async psycopg",
+    ("sqlalchemy", "Connection"): "sqlalchemy",
+    ("sqlalchemy", "Session"): "sqlalchemy",
+    ("sqlalchemy", "scoped_session"): "sqlalchemy",
+    ("sqlalchemy", "AsyncConnection"): "async sqlalchemy",
+    ("sqlalchemy", "AsyncSession"): "async sqlalchemy",
+    ("sqlalchemy", "async_scoped_session"): "async sqlalchemy",
+}
+_BLOCKING = ("psycopg", "sqlalchemy")
 
 
-def _family(connection: Any) -> str:
+def _family(connection: Any) -> Family:
     for cls in type(connection).__mro__:
-        package = cls.__module__.partition(".")[0]
-        if package in ("asyncpg", "psycopg", "sqlalchemy"):
-            is_async = package == "asyncpg" or cls.__name__.startswith(("Async", "async"))
-            return f"{package}-async" if is_async else package
+        family = _FAMILIES.get((cls.__module__.partition(".")[0], cls.__name__))
+        if family is not None:
+            return family
     raise TypeError(
         f"a {type(connection).__module__}.{type(connection).__qualname__} cannot be used as connection: pass an "
         "asyncpg or psycopg connection, or a SQLAlchemy Connection or Session"
     )
 
 
-def _start(connection: Any, call: Call[Any], family: str) -> Any:
+def _start(connection: Any, call: Call[Any], family: Family) -> Any:
     """Start the statement; the answer (rows, cursor or result) is awaitable for the async families."""
     match family:
-        case "asyncpg-async":
+        case "asyncpg":
             return connection.fetch(call.sql, *call.parameters)
+        # Tuples whatever the connection's own row factory is: decoders read by position.
         case "psycopg":
-            from psycopg import RawCursor  # noqa: PLC0415 - only where the caller uses psycopg
+            from psycopg import RawCursor, rows  # noqa: PLC0415 - only where the caller uses psycopg
 
-            return RawCursor(connection).execute(call.sql, call.parameters)
-        case "psycopg-async":
-            from psycopg import AsyncRawCursor  # noqa: PLC0415 - as above
+            return RawCursor(connection, row_factory=rows.tuple_row).execute(call.sql, call.parameters)
+        case "async psycopg":
+            from psycopg import AsyncRawCursor, rows  # noqa: PLC0415 - as above
 
-            return AsyncRawCursor(connection).execute(call.sql, call.parameters)
-        case _:
+            return AsyncRawCursor(connection, row_factory=rows.tuple_row).execute(call.sql, call.parameters)
+        case "sqlalchemy" | "async sqlalchemy":
             from sqlalchemy import text  # noqa: PLC0415 - only where the caller uses SQLAlchemy
 
             statement = text(_PARAMETER.sub(r":p\1", call.sql))
@@ -51,31 +65,38 @@ def _start(connection: Any, call: Call[Any], family: str) -> Any:
 def run_blocking(connection: Any, call: Call[T]) -> T:
     """Run a call on a blocking connection."""
     family = _family(connection)
-    if family.endswith("-async"):
+    if family not in _BLOCKING:
         raise TypeError(
-            f"a {type(connection).__qualname__} is async and cannot be used from blocking code: "
-            "use the async verbs, or a blocking connection"
+            f"a {type(connection).__module__}.{type(connection).__qualname__} is async and cannot be used from "
+            "blocking code: use the async verbs, or a blocking connection"
         )
     try:
         return call.decode(_start(connection, call, family).fetchall())
     except Exception as error:
-        raise refusal(error) or error from error
+        refused = refusal(error)
+        if refused is None:
+            raise
+        raise refused from error
 
 
 async def run(connection: Any, call: Call[T]) -> T:
     """Run a call on any connection; a blocking one blocks the event loop for that long."""
     family = _family(connection)
-    if not family.endswith("-async"):
+    if family in _BLOCKING:
         return run_blocking(connection, call)
     try:
-        answer = await cast("Awaitable[Any]", _start(connection, call, family))
+        answer = await _start(connection, call, family)
         rows: Sequence[Row]
-        if family == "asyncpg-async":
-            rows = answer
-        elif family == "psycopg-async":
-            rows = await answer.fetchall()
-        else:
-            rows = answer.fetchall()
+        match family:
+            case "asyncpg":
+                rows = answer
+            case "async psycopg":
+                rows = await answer.fetchall()
+            case _:
+                rows = answer.fetchall()
         return call.decode(rows)
     except Exception as error:
-        raise refusal(error) or error from error
+        refused = refusal(error)
+        if refused is None:
+            raise
+        raise refused from error

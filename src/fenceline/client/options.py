@@ -1,9 +1,10 @@
 """What may be said about a job besides its kind and args: the names of HTTP's enqueue body."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypedDict
 
+from fenceline.client.arguments import to_json
 from fenceline.errors import InvalidOption
 from fenceline.model.retry import Retry
 
@@ -68,26 +69,34 @@ def encode_options(options: EnqueueOptions) -> str:
     if not values:
         return "{}"
     for name in ("run_at", "expires_at"):
-        moment = values.get(name)
-        if moment is not None:
-            if not isinstance(moment, datetime) or moment.utcoffset() is None:
-                raise InvalidOption(f"{name} {moment!r} is not a moment: use a datetime with a timezone")
-            values[name] = moment.isoformat()
+        if name in values:
+            values[name] = _encode_moment(name, values[name])
     if "retry" in values:
-        policy: Retry = values["retry"]
+        policy = values["retry"]
+        if not isinstance(policy, Retry):
+            raise InvalidOption(f"retry {policy!r:.80} is not a policy: use a fenceline.Retry")
         values["retry"] = policy.to_json()
         values.setdefault("max_attempts", policy.max_attempts)
     if "after" in values:
         values["after"] = _encode_after(values["after"])
-    from pydantic_core import to_json  # noqa: PLC0415 - keeps `import fenceline` quick
-
     try:
-        return to_json(values).decode()
+        return to_json(values)
     except ValueError as error:
         raise InvalidOption(f"options cannot be written as JSON: {error}") from error
 
 
+def _encode_moment(name: str, moment: Any) -> str:
+    if not isinstance(moment, datetime) or moment.utcoffset() is None:
+        raise InvalidOption(f"{name} {moment!r} is not a moment: use a datetime with a timezone")
+    return moment.isoformat()
+
+
 def _encode_after(after: Any) -> Any:
     if isinstance(after, Mapping):
-        return {**after, "jobs": _encode_after(after.get("jobs", ()))}
-    return [job if isinstance(job, str) else job.id for job in after]
+        return {**after, "jobs": _encode_after(after["jobs"])} if "jobs" in after else after
+    # A string is a sequence of strings too, and one job is easily given for many.
+    jobs = [after] if isinstance(after, str) or not isinstance(after, Iterable) else after
+    try:
+        return [job if isinstance(job, str) else job.id for job in jobs]
+    except AttributeError as error:
+        raise InvalidOption(f"after {after!r:.200} does not name jobs: use handles or ids") from error

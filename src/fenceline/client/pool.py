@@ -5,6 +5,7 @@ statements leave nothing behind on a connection, so this pool needs none.
 """
 
 import asyncio
+import select
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -20,6 +21,7 @@ class Pool:
         self._connect = connect
         self._free = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
+        self._closed = False
 
     @asynccontextmanager
     async def connection(self) -> "AsyncIterator[Connection]":
@@ -33,16 +35,36 @@ class Pool:
                     connection.terminate()
                 raise
             finally:
-                if not connection.is_closed():
+                if self._closed:
+                    connection.terminate()
+                elif not connection.is_closed():
                     self._idle.append(connection)
 
     def _take_idle(self) -> "Connection | None":
         while self._idle:
             connection = self._idle.pop()
-            if not connection.is_closed():
+            if not connection.is_closed() and not _has_unread_input(connection):
                 return connection
+            connection.terminate()
         return None
 
     async def close(self) -> None:
+        """Close what is idle; what is in use is cut when it is given back."""
+        self._closed = True
         while self._idle:
             await self._idle.pop().close()
+
+
+def _has_unread_input(connection: "Connection") -> bool:
+    """Whether the server said something to an idle connection that the event loop has not seen yet.
+
+    That is a farewell, as good as always: a statement sent now would be lost, and nobody could say whether it was
+    carried out. Anything else costs one connect.
+    """
+    transport = getattr(connection, "_transport", None)
+    socket = transport and transport.get_extra_info("socket")
+    if socket is None:
+        return False
+    poll = select.poll()
+    poll.register(socket.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

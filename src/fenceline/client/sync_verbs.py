@@ -161,14 +161,17 @@ class SyncEnqueuer(Generic[P, R]):
 
         Raises InvalidArgs before anything is sent, and the refusals of the state machine (`RefusedError`).
         """
-        bound = self._arguments.bind(args, kwargs)
-        encoded = self._arguments.encode(bound)
+        return self.enqueue_args(self._arguments.bind(args, kwargs))
+
+    def enqueue_args(self, args: Mapping[str, Any]) -> SyncJob[R]:
+        """Like `enqueue`, with the args as a mapping."""
+        values = self._arguments.validate(args)
         if self._validate is not None:
-            self._validate(**bound)
+            self._validate(**values)
         made = self._caller_of().call(
             calls.enqueue(
                 self._arguments.kind,
-                encoded,
+                self._arguments.dump(values),
                 encode_options(self._options),
                 actor=None,
                 defaults=self._defaults,
@@ -183,11 +186,13 @@ class SyncEnqueuer(Generic[P, R]):
 
         All or none: one bad item raises InvalidArgs and nothing is enqueued.
         """
-        given = list(many)
-        encoded = self._arguments.encode_many(given)
-        if self._validate is not None:
-            for args in given:
-                self._validate(**args)
+        validate, dump, check = self._arguments.validate, self._arguments.dump, self._validate
+        encoded: list[str] = []
+        for args in many:
+            values = validate(args)
+            if check is not None:
+                check(**values)
+            encoded.append(dump(values))
         if not encoded:
             return []
         made = self._caller_of().call(
@@ -272,12 +277,22 @@ class SyncJobs:
         lane: str | Sequence[str] | None = None,
         tenant: str | Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
     ) -> Iterator[JobRecord]:
         """All jobs that match, newest first, page by page."""
         cursor: str | None = None
         while True:
             page = self.list(
-                status=status, kind=kind, lane=lane, tenant=tenant, labels=labels, limit=500, cursor=cursor
+                status=status,
+                kind=kind,
+                lane=lane,
+                tenant=tenant,
+                labels=labels,
+                created_after=created_after,
+                created_before=created_before,
+                limit=500,
+                cursor=cursor,
             )
             for record in page.items:
                 yield record

@@ -162,14 +162,17 @@ class Enqueuer(Generic[P, R]):
 
         Raises InvalidArgs before anything is sent, and the refusals of the state machine (`RefusedError`).
         """
-        bound = self._arguments.bind(args, kwargs)
-        encoded = self._arguments.encode(bound)
+        return await self.enqueue_args(self._arguments.bind(args, kwargs))
+
+    async def enqueue_args(self, args: Mapping[str, Any]) -> Job[R]:
+        """Like `enqueue`, with the args as a mapping."""
+        values = self._arguments.validate(args)
         if self._validate is not None:
-            self._validate(**bound)
+            self._validate(**values)
         made = await self._caller_of().call(
             calls.enqueue(
                 self._arguments.kind,
-                encoded,
+                self._arguments.dump(values),
                 encode_options(self._options),
                 actor=None,
                 defaults=self._defaults,
@@ -184,11 +187,13 @@ class Enqueuer(Generic[P, R]):
 
         All or none: one bad item raises InvalidArgs and nothing is enqueued.
         """
-        given = list(many)
-        encoded = self._arguments.encode_many(given)
-        if self._validate is not None:
-            for args in given:
-                self._validate(**args)
+        validate, dump, check = self._arguments.validate, self._arguments.dump, self._validate
+        encoded: list[str] = []
+        for args in many:
+            values = validate(args)
+            if check is not None:
+                check(**values)
+            encoded.append(dump(values))
         if not encoded:
             return []
         made = await self._caller_of().call(
@@ -273,12 +278,22 @@ class Jobs:
         lane: str | Sequence[str] | None = None,
         tenant: str | Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
+        created_after: datetime | None = None,
+        created_before: datetime | None = None,
     ) -> AsyncIterator[JobRecord]:
         """All jobs that match, newest first, page by page."""
         cursor: str | None = None
         while True:
             page = await self.list(
-                status=status, kind=kind, lane=lane, tenant=tenant, labels=labels, limit=500, cursor=cursor
+                status=status,
+                kind=kind,
+                lane=lane,
+                tenant=tenant,
+                labels=labels,
+                created_after=created_after,
+                created_before=created_before,
+                limit=500,
+                cursor=cursor,
             )
             for record in page.items:
                 yield record

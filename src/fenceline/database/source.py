@@ -4,6 +4,10 @@ import asyncio
 import os
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fenceline.database.embedded import EmbeddedPostgres
 
 
 class Source:
@@ -13,7 +17,7 @@ class Source:
         self._given = dsn or os.environ.get("FENCELINE_DSN") or None
         self._home = home
         self._guard = threading.Lock()
-        self._embedded_dsn: str | None = None
+        self._server: EmbeddedPostgres | None = None
 
     @property
     def is_embedded(self) -> bool:
@@ -28,14 +32,12 @@ class Source:
         from fenceline.database.embedded import EmbeddedPostgres  # noqa: PLC0415 - only where it is used
 
         with self._guard:
-            if self._embedded_dsn is None:
+            if self._server is None:
                 self._server = EmbeddedPostgres(self._home)
-                self._embedded_dsn = self._server.start()
-            return self._embedded_dsn
+        # Every time: a server that died is restarted, and a forked child becomes a user of its own.
+        return self._server.start()
 
     def close(self) -> None:
         """Leave the embedded database; the last user of the folder stops it."""
-        with self._guard:
-            if self._embedded_dsn is not None:
-                self._server.stop()
-                self._embedded_dsn = None
+        if self._server is not None:
+            self._server.stop()

@@ -51,6 +51,7 @@ declare
   v_kinds text[] := p_kinds;
   v_worker record;
   v_pick record;
+  v_found boolean := false;
   v_shift integer;
   v_timeline bigint;
 begin
@@ -109,8 +110,9 @@ begin
     else
       v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, p_floor_priorities, p_floor_seqs);
     end if;
+    v_found := cardinality(v_pick.rows) > 0;
   end if;
-  if v_limit <= 0 or cardinality(v_pick.rows) = 0 then
+  if not v_found then
     if p_wait_seconds is not null then
       perform fenceline.start_waiting(p_worker_id, p_lane, p_wait_seconds, v_now);
     end if;

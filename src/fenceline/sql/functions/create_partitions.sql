@@ -36,7 +36,8 @@ begin
       v_made := v_made + v_new;
     exception
       when check_violation then null;      -- the default partition has rows of that day
-      when lock_not_available then null;   -- next time
+      -- Next time, not again now: while we wait for a lock, everybody who comes later waits behind us.
+      when lock_not_available then return v_made;
     end;
   end loop;
   return v_made;

@@ -31,8 +31,11 @@ declare
 begin
   -- The short way, for a job without options; the same rules as insert_plain_jobs, which has its comments. A commit of
   -- its own pays for setting up every statement and expression anew, so this is as few as can be: one that looks up the
-  -- route and writes `job`, one that writes `ready`. No function is called, no array made; ltrim costs a tenth of a
-  -- regular expression. Where anything is not plain no row is written, and the long way says what is wrong.
+  -- route and writes `job`, one that writes `ready`. No array is made; ltrim costs a tenth of a regular expression. Where
+  -- anything is not plain no row is written, and the long way says what is wrong.
+  if p_defaults is not null then
+    perform fenceline.check_defaults(p_kind, p_defaults);
+  end if;
   if (p_options is null or p_options::text = '{}')
      and json_typeof(p_args) = 'object' and strpos(p_args::text, '\u') = 0 then
     insert into fenceline.job as j (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)
@@ -43,7 +46,7 @@ begin
     left join fenceline.kind k on k.name = p_kind
     join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
     where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
-      and p_defaults -> 'retry' is null
+      and p_origin in ('outside', 'child', 'schedule') and p_defaults -> 'retry' is null
       and coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint) > 0
       and octet_length(p_args::text) <= s.max_args_bytes
       and octet_length(p_kind) between 1 and 64 and ltrim(p_kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-') = ''

@@ -22,9 +22,9 @@ begin
     set started_at = coalesce(r.started_at, v_now - make_interval(secs => coalesce(g.ran_seconds, 0)))
     from given g
     where r.job_id = g.job_id and r.attempt_id = g.attempt_id
-    returning r.job_id
+    returning r.attempt_id
   )
   select g.job_id, g.attempt_id from given g
-  where not exists (select 1 from started s where s.job_id = g.job_id);
+  where not exists (select 1 from started s where s.attempt_id = g.attempt_id);
 end;
 $$;

@@ -1,8 +1,10 @@
 -- Signs a worker off: whatever it still holds is released (attempts refunded), and it can claim no more.
--- Returns how many attempts were released.
+--
+-- p_fail_kinds   kinds whose handlers chose to fail instead of being run again when their worker is told to stop
+-- Returns how many attempts were ended.
 -- Lock order: worker row, running rows.
 -- roles: worker
-create or replace function fenceline.stop_worker(p_worker_id integer) returns integer
+create or replace function fenceline.stop_worker(p_worker_id integer, p_fail_kinds text[] default null) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_run fenceline.running;
@@ -16,7 +18,13 @@ begin
     delete from fenceline.running r where r.worker_id = p_worker_id returning r.*
   loop
     v_count := v_count + 1;
-    perform fenceline.settle_if_final(v_run, fenceline.end_attempt(v_run, 'released', p_metadata => '{"reason": "worker stopped"}'));
+    if (select j.kind from fenceline.job j where j.id = v_run.job_id) = any(p_fail_kinds) then
+      perform fenceline.settle_if_final(v_run, fenceline.end_attempt(v_run, 'failed_for_good',
+        p_error => '{"code": "shutdown", "message": "Worker received SIGTERM"}'));
+    else
+      perform fenceline.settle_if_final(v_run, fenceline.end_attempt(v_run, 'released',
+        p_metadata => '{"reason": "worker stopped"}'));
+    end if;
   end loop;
   return v_count;
 end;

@@ -6,7 +6,8 @@
 -- are combined so that matches are far apart, a page may have fewer ids, even none, and still a next cursor.
 --
 -- How it stays index-backed (docs/adr/0003): a status names the table to walk; else the newest jobs are walked by id,
--- and when those do not fill the page the range index finds the rare values.
+-- and when those do not fill the page the range index finds the others, in windows of ids that grow as they go back:
+-- what is near is found without looking at what is far, and what is rare in a few steps.
 -- roles: none
 create or replace function fenceline.find_jobs(
   p_statuses text[],
@@ -25,6 +26,7 @@ create or replace function fenceline.find_jobs(
 language plpgsql stable
 -- Null filters fold away and constants pick the index: these statements are planned anew each time.
 set plan_cache_mode = force_custom_plan
+set enable_seqscan = off
 as $$
 declare
   v_from bigint := coalesce(fenceline.id_at(p_created_after), 0);
@@ -33,39 +35,59 @@ declare
   v_filtered boolean := num_nonnulls(p_kinds, p_lanes, p_tenants, p_labels, p_created_by) > 0;
   v_budget integer := case when v_filtered then greatest(5000, p_limit) else p_limit end;
   v_walked bigint[];
+  v_low bigint;
+  v_high bigint;
+  v_span bigint;
 begin
   if p_statuses is not null then
     v_walked := fenceline.newest_by_status(p_statuses, v_from, v_below, v_budget);
-  else
-    v_walked := array(select j.id from fenceline.job j where j.id < v_below and j.id >= v_from
-                      order by j.id desc limit v_budget);
-  end if;
-  if not v_filtered then
     job_ids := v_walked;
-  else
-    job_ids := array(
-      select j.id from fenceline.job j
-      where j.id = any(v_walked)
-        and (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
-        and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
-        and (p_created_by is null or j.created_by = p_created_by)
-      order by j.id desc limit p_limit);
+    if v_filtered then
+      job_ids := array(
+        select j.id from fenceline.job j
+        where j.id = any(v_walked)
+          and (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
+          and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
+          and (p_created_by is null or j.created_by = p_created_by)
+        order by j.id desc limit p_limit);
+    end if;
+    if cardinality(job_ids) = p_limit then
+      next_cursor := job_ids[p_limit];
+    elsif cardinality(v_walked) = v_budget then
+      next_cursor := v_walked[v_budget];
+    end if;
+    return;
   end if;
-  if cardinality(job_ids) = p_limit then
-    next_cursor := job_ids[p_limit];
-  elsif cardinality(v_walked) = v_budget then
-    next_cursor := v_walked[v_budget];
-    if p_statuses is null then
+
+  -- The walk ends with the page, or with the budget.
+  job_ids := array(
+    select j.id
+    from (select w.id, w.kind, w.lane, w.tenant, w.labels, w.created_by from fenceline.job w
+          where w.id < v_below and w.id >= v_from order by w.id desc limit v_budget) j
+    where (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
+      and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
+      and (p_created_by is null or j.created_by = p_created_by)
+    limit p_limit);
+  if v_filtered and cardinality(job_ids) < p_limit then
+    select min(w.id), max(w.id) - min(w.id) into v_high, v_span
+    from (select j.id from fenceline.job j where j.id < v_below and j.id >= v_from order by j.id desc limit v_budget) w;
+    v_span := greatest(v_span, 60000::bigint << 22);
+    while cardinality(job_ids) < p_limit and v_high > v_from loop
+      v_span := least(v_span, 1::bigint << 60) * 4;
+      v_low := greatest(v_high - v_span, v_from);
       -- "id + 0": not by the primary key, which would walk over everything that does not match.
       job_ids := job_ids || array(
         select j.id from fenceline.job j
-        where j.id < next_cursor and j.id >= v_from
+        where j.id < v_high and j.id >= v_low
           and (p_kinds is null or j.kind = any(p_kinds)) and (p_lanes is null or j.lane = any(p_lanes))
           and (p_tenants is null or j.tenant = any(p_tenants)) and (p_labels is null or j.labels @> p_labels)
           and (p_created_by is null or j.created_by = p_created_by)
         order by j.id + 0 desc limit p_limit - cardinality(job_ids));
-      next_cursor := case when cardinality(job_ids) = p_limit then job_ids[p_limit] end;
-    end if;
+      v_high := v_low;
+    end loop;
+  end if;
+  if cardinality(job_ids) = p_limit then
+    next_cursor := job_ids[p_limit];
   end if;
 end;
 $$;

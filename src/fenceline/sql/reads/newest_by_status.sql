@@ -11,6 +11,9 @@ declare
   v_ids bigint[];
   v_status text;
   v_more bigint[];
+  v_low bigint;
+  v_high bigint;
+  v_span bigint;
 begin
   v_ids := array(
     (select r.job_id from fenceline.ready r
@@ -42,7 +45,8 @@ begin
         where h.final and h.outcome <> 'succeeded' and h.outcome = v_status and h.job_id < p_below
           and h.job_id >= p_from order by h.job_id desc limit p_limit);
     elsif v_status = 'succeeded' then
-      -- Nearly all are: walk by id. When that was not so, the range index finds them.
+      -- Nearly all are: walk by id. Where that was not so, the range index finds them, in windows that grow as in
+      -- find_jobs.
       v_more := array(
         select w.job_id from (
           select h.job_id, h.outcome from fenceline.history h
@@ -50,10 +54,19 @@ begin
           order by h.job_id desc limit p_limit + 5000) w
         where w.outcome = 'succeeded' limit p_limit);
       if cardinality(v_more) < p_limit then
-        v_more := array(
-          select h.job_id from fenceline.history h
-          where h.final and h.outcome = 'succeeded' and h.job_id < p_below and h.job_id >= p_from
-          order by h.job_id + 0 desc limit p_limit);
+        select min(w.job_id), max(w.job_id) - min(w.job_id) into v_high, v_span
+        from (select h.job_id from fenceline.history h where h.final and h.job_id < p_below and h.job_id >= p_from
+              order by h.job_id desc limit p_limit + 5000) w;
+        v_span := greatest(v_span, 60000::bigint << 22);
+        while cardinality(v_more) < p_limit and v_high > p_from loop
+          v_span := least(v_span, 1::bigint << 60) * 4;
+          v_low := greatest(v_high - v_span, p_from);
+          v_more := v_more || array(
+            select h.job_id from fenceline.history h
+            where h.final and h.outcome = 'succeeded' and h.job_id < v_high and h.job_id >= v_low
+            order by h.job_id + 0 desc limit p_limit - cardinality(v_more));
+          v_high := v_low;
+        end loop;
       end if;
       v_ids := v_ids || v_more;
     end if;

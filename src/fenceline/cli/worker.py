@@ -1,0 +1,65 @@
+"""`fenceline worker APP`."""
+
+import asyncio
+import logging
+import os
+import sys
+
+import click
+
+from fenceline.cli.options import dsn_option
+
+
+@click.command()
+@click.argument("app")
+@dsn_option
+@click.option("--lanes", help="Lanes to serve, separated by commas; all without it.")
+@click.option("--processes", default=1, show_default=True, help="Child processes.")
+@click.option("--concurrency", default=100, show_default=True, help="Async handlers at a time, per process.")
+@click.option("--threads", default=10, show_default=True, help="Blocking handlers at a time, per process.")
+@click.option("--grace", default=30.0, show_default=True, help="Seconds that handlers have to finish on shutdown.")
+@click.option("--lease", default=30.0, show_default=True, help="Seconds until a silent worker's jobs are taken over.")
+@click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
+@click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
+def worker(
+    app: str,
+    dsn: str | None,
+    lanes: str | None,
+    processes: int,
+    concurrency: int,
+    threads: int,
+    grace: float,
+    lease: float,
+    once: bool,  # noqa: FBT001 - click passes flags by name
+    empty_exit: int,
+) -> None:
+    """Run the jobs of APP (module:attribute, found from the current folder) until SIGTERM or Ctrl-C."""
+    from fenceline.worker.application import load_app  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.worker.settings import WorkerSettings  # noqa: PLC0415 - as above
+    from fenceline.worker.supervisor import Supervisor  # noqa: PLC0415 - as above
+
+    if dsn is not None:
+        os.environ["FENCELINE_DSN"] = dsn  # for the children, and for an app that names no database itself
+    try:
+        settings = WorkerSettings(
+            lanes=tuple(name.strip() for name in lanes.split(",") if name.strip()) if lanes else None,
+            processes=1 if once else processes,
+            concurrency=concurrency,
+            threads=threads,
+            grace_seconds=grace,
+            lease_seconds=lease,
+        )
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    loaded = load_app(app)
+
+    async def run() -> int:
+        supervisor = Supervisor(loaded, app, settings)
+        if not once:
+            await supervisor.run()
+            return 0
+        code = await supervisor.run_once()
+        return empty_exit if code == 2 else code  # noqa: PLR2004 - the contract's own number
+
+    sys.exit(asyncio.run(run()))

@@ -1,0 +1,156 @@
+"""The operations of the state machine that workers use, as `Call`s."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from fenceline.database.calls import Call, Row
+
+
+@dataclass(frozen=True, slots=True)
+class LaneForWorker:
+    name: str
+    slots: int | None
+    poll_interval_ms: int
+    enabled: bool
+    limited: bool
+    suspects: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a heartbeat has to say: `lost` about a worker, `cancel` or `stale` about an attempt."""
+
+    worker_id: int
+    attempt_id: UUID | None
+    word: str
+
+
+def _rows(rows: Sequence[Row]) -> list[Row]:
+    return list(rows)
+
+
+def _scalar(rows: Sequence[Row]) -> Any:
+    return rows[0][0]
+
+
+def _nothing(_rows: Sequence[Row]) -> None:
+    return None
+
+
+def declare_kinds(kinds: Mapping[str, Mapping[str, Any]]) -> Call[None]:
+    return Call("select fenceline.declare_kinds(cast($1 as jsonb))", (json.dumps(kinds),), _nothing, repeatable=True)
+
+
+def register_worker(
+    name: str,
+    *,
+    lease_seconds: float,
+    kinds: list[str],
+    lanes: list[str] | None,
+    host: str,
+    pid: int,
+    version: str,
+) -> Call[int]:
+    return Call(
+        "select fenceline.register_worker($1, $2, $3, $4, $5, $6, $7)",
+        (name, lease_seconds, kinds, lanes, host, pid, version),
+        _scalar,
+        repeatable=True,  # a worker registered twice is one that never claims
+    )
+
+
+def worker_lanes(lanes: list[str] | None) -> Call[list[LaneForWorker]]:
+    return Call(
+        "select name, slots, poll_interval_ms, enabled, limited, suspects from fenceline.worker_lanes($1)",
+        (lanes,),
+        lambda rows: [LaneForWorker(*row) for row in rows],
+        repeatable=True,
+    )
+
+
+CLAIM_SQL = (
+    "select job_id, attempt_id, token, number, kind, args, tenant, priority, seq, max_attempts, timeout_seconds, "
+    "alone, more from fenceline.claim_jobs($1, $2, $3, null, $4, $5, $6, $7, $8)"
+)
+
+
+def claim_jobs(
+    worker_id: int,
+    lane: str,
+    limit: int,
+    *,
+    request_id: UUID,
+    wait_seconds: float | None,
+    alone: bool,
+    floors: Mapping[int, int],
+) -> Call[list[Row]]:
+    priorities = sorted(floors, reverse=True)
+    return Call(
+        CLAIM_SQL,
+        (
+            worker_id,
+            lane,
+            limit,
+            request_id,
+            wait_seconds,
+            alone,
+            priorities or None,
+            [floors[priority] for priority in priorities] or None,
+        ),
+        _rows,
+        repeatable=True,  # by its request id
+    )
+
+
+def start_attempts(job_ids: list[int], attempt_ids: list[UUID], ran_seconds: list[float]) -> Call[list[Row]]:
+    return Call(
+        "select job_id, attempt_id from fenceline.start_attempts($1, $2, $3)",
+        (job_ids, attempt_ids, ran_seconds),
+        _rows,
+        repeatable=True,
+    )
+
+
+FINISH_SQL = "select attempt_id, verdict from fenceline.finish_attempts($1, $2, $3, $4, $5, $6, $7, $8)"
+
+
+def finish_attempts(columns: Sequence[list[Any] | None]) -> Call[list[Row]]:
+    """job_ids, attempt_ids, outcomes, results, errors, error_lists, delays, ran_seconds."""
+    return Call(FINISH_SQL, tuple(columns), _rows, repeatable=True)  # an exact repeat answers `already`
+
+
+def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]]) -> Call[bool]:
+    return Call(
+        "select fenceline.write_log($1, $2, cast($3 as jsonb))",
+        (job_id, attempt_id, json.dumps(list(lines), default=str)),
+        _scalar,
+    )
+
+
+def heartbeat(worker_ids: list[int]) -> Call[list[Word]]:
+    return Call(
+        "select worker_id, attempt_id, word from fenceline.heartbeat($1)",
+        (worker_ids,),
+        lambda rows: [Word(*row) for row in rows],
+        repeatable=True,
+    )
+
+
+def stop_worker(worker_id: int, fail_kinds: list[str]) -> Call[int]:
+    return Call("select fenceline.stop_worker($1, $2)", (worker_id, fail_kinds or None), _scalar, repeatable=True)
+
+
+def report_crash(worker_id: int, suspects: list[UUID], error: Mapping[str, Any]) -> Call[int]:
+    return Call(
+        "select fenceline.report_crash($1, $2, cast($3 as jsonb))",
+        (worker_id, suspects, json.dumps(error)),
+        _scalar,
+        repeatable=True,
+    )
+
+
+def maintain() -> Call[Any]:
+    return Call("select fenceline.maintain()", (), _scalar, repeatable=True)

@@ -1,0 +1,220 @@
+"""One process's worth of worker: claims, runs and finishes, on three connections.
+
+It does not renew its own lease: a keeper in another process does (`keeper`), because an event loop that a handler
+blocks could not.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from importlib.metadata import version
+from uuid import UUID
+
+from fenceline.client.app import Fenceline
+from fenceline.database import worker_calls
+from fenceline.errors import ConnectionLost
+from fenceline.worker.attempt import Ending
+from fenceline.worker.board import Board
+from fenceline.worker.claimer import Claimer
+from fenceline.worker.context import job_logging
+from fenceline.worker.executor import Executor
+from fenceline.worker.finisher import Finisher
+from fenceline.worker.line import Line
+from fenceline.worker.listener import Listener
+from fenceline.worker.settings import Counters, WorkerSettings
+
+log = logging.getLogger("fenceline.worker")
+
+#: A handler that has run for so long is announced as started, and its log lines are written.
+MOMENT_SECONDS = 0.5
+
+
+class Child:
+    def __init__(self, app: Fenceline, settings: WorkerSettings, board: Board | None = None) -> None:
+        self._app = app
+        self._settings = settings
+        self._caller = app.caller()
+        self._claim_line = Line("claim", self._caller.connect)
+        self._finish_line = Line("finish", self._caller.connect)
+        self.counters = Counters()
+        self.worker_id = 0
+        self._finisher = Finisher(self._finish_line.call, self.counters)
+        self._executor = Executor(
+            app,
+            settings,
+            finish=self._ended,
+            board=board or Board(),
+            counters=self.counters,
+        )
+        self._claimer: Claimer | None = None
+        self._stop = asyncio.Event()
+
+    @property
+    def fail_kinds(self) -> list[str]:
+        return [kind for kind, handler in self._app.handlers.items() if handler.on_shutdown == "fail"]
+
+    async def register(self) -> int:
+        """Make this process known to the database; returns the worker's id."""
+        if not self._app.handlers:
+            raise ValueError("the app has no handlers: decorate at least one function with @app.job()")
+        await self._claim_line.call(
+            worker_calls.declare_kinds({kind: handler.says for kind, handler in self._app.handlers.items()})
+        )
+        lanes = self._settings.lanes
+        host, pid = socket.gethostname(), os.getpid()
+        self.worker_id = await self._claim_line.call(
+            worker_calls.register_worker(
+                self._settings.name or f"{host}:{pid}",
+                lease_seconds=self._settings.lease_seconds,
+                kinds=sorted(self._app.handlers),
+                lanes=None if lanes is None else list(lanes),
+                host=host,
+                pid=pid,
+                version=version("fenceline"),
+            )
+        )
+        return self.worker_id
+
+    async def run(self) -> None:
+        """Work until `stop` is called and what was running has ended. `register` comes first."""
+        claimer = self._claimer = Claimer(
+            self.worker_id,
+            self._settings,
+            executor=self._executor,
+            counters=self.counters,
+            run=self._claim_line.call,
+            read_lanes=lambda: self._claim_line.call(worker_calls.worker_lanes(_listed(self._settings.lanes))),
+        )
+        listener = Listener(
+            self._caller.connect,
+            {"fenceline_ready": claimer.wake, "fenceline_cancel": self._hear_cancel},
+            on_connect=claimer.wake,
+        )
+        with job_logging():
+            async with asyncio.TaskGroup() as tasks:
+                loops = [
+                    tasks.create_task(loop, name=name)
+                    for name, loop in (
+                        ("claimer", claimer.run()),
+                        ("executor", self._executor.run()),
+                        ("finisher", self._finisher.run()),
+                        ("listener", listener.run()),
+                        ("moments", self._each_moment()),
+                    )
+                ]
+                await self._stop.wait()
+                claimer.stopping = True
+                claimer.wake()
+                for attempt in self._executor.take_back():
+                    self._finisher.add(Ending(attempt, outcome="released"))
+                await self._until_idle()
+                await self._finisher.flushed()
+                for loop in loops:
+                    loop.cancel()
+
+    async def run_one(self) -> bool | None:
+        """Claim one job, run it and finish it: True, False (it failed) or None (there was none)."""
+        claimer = self._claimer = Claimer(
+            self.worker_id,
+            WorkerSettings(lanes=self._settings.lanes, concurrency=1, threads=1, batch=1),
+            executor=self._executor,
+            counters=self.counters,
+            run=self._claim_line.call,
+            read_lanes=lambda: self._claim_line.call(worker_calls.worker_lanes(_listed(self._settings.lanes))),
+        )
+        with job_logging():
+            claimed = await claimer.claim_one()
+            if not claimed:
+                return None
+            running = asyncio.create_task(self._executor.run())
+            moments = asyncio.create_task(self._each_moment())
+            await self._until_idle()
+            await self._finisher.run_once()
+            running.cancel()
+            moments.cancel()
+        good = {"succeeded", "succeeded_with_errors"}
+        return set(self.counters.ended) <= good
+
+    def stop(self) -> None:
+        """Stop claiming, hand back what has not started, end when the rest has."""
+        self._stop.set()
+
+    def hurry(self) -> None:
+        """Ask the handlers that still run to stop."""
+        self._executor.cancel_all()
+
+    def cancel(self, attempt_ids: list[UUID]) -> None:
+        for attempt_id in attempt_ids:
+            self._executor.request_cancel(attempt_id)
+
+    def lose(self) -> None:
+        """The lease is over, or about to be: stop everything, nothing that is written now will be accepted."""
+        log.error("the lease could not be renewed: handlers are stopped before it ends")
+        if self._claimer is not None:
+            self._claimer.stopping = True
+        self._executor.take_back()
+        for attempt_id in list(self._executor.running):
+            self._executor.abandon(attempt_id)
+        self._stop.set()
+
+    @property
+    def lost(self) -> asyncio.Event | None:
+        return None if self._claimer is None else self._claimer.lost
+
+    def close(self) -> None:
+        self._executor.close()
+        self._claim_line.close()
+        self._finish_line.close()
+
+    def _ended(self, ending: Ending) -> None:
+        if self._claimer is not None and ending.ran_seconds is not None:
+            self._claimer.note_run_time(ending.attempt.lane, ending.ran_seconds)
+        self._finisher.add(ending)
+
+    def _hear_cancel(self, payload: str) -> None:
+        worker, _, attempt = payload.partition("/")
+        if worker == str(self.worker_id):
+            self._executor.request_cancel(UUID(attempt))
+
+    async def _until_idle(self) -> None:
+        while not self._executor.idle:
+            self._executor.changed.clear()
+            if not self._executor.idle:
+                await self._executor.changed.wait()
+
+    async def _each_moment(self) -> None:
+        while True:
+            await asyncio.sleep(MOMENT_SECONDS)
+            await self._announce()
+            await self._write_lines()
+
+    async def _announce(self) -> None:
+        """Turn claimed into running, for handlers that live longer than a moment."""
+        now = time.perf_counter()
+        new = [e for e in self._executor.running.values() if not e.announced]
+        if not new:
+            return
+        for execution in new:
+            execution.announced = True
+        stale = await self._finish_line.call(
+            worker_calls.start_attempts(
+                [e.attempt.job_id for e in new],
+                [e.attempt.attempt_id for e in new],
+                [now - e.started for e in new],
+            )
+        )
+        for _job_id, attempt_id in stale:
+            self._executor.abandon(attempt_id)
+
+    async def _write_lines(self) -> None:
+        for context in [e.context for e in self._executor.running.values() if e.context.lines]:
+            lines = context.take_lines()
+            with contextlib.suppress(ConnectionLost):
+                await self._finish_line.call(worker_calls.write_log(context.job_id, context.attempt_id, lines))
+
+
+def _listed(lanes: tuple[str, ...] | None) -> list[str] | None:
+    return None if lanes is None else list(lanes)

@@ -1,0 +1,60 @@
+"""A connection that comes back: one statement at a time, repeated over reconnects until it is answered.
+
+Every call of a worker is safe to repeat: a claim by its request id, a finish because an exact repeat answers `already`.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from fenceline.client.caller import is_connection_failure
+from fenceline.database.calls import Call
+from fenceline.errors import ConnectionLost, refusal
+
+if TYPE_CHECKING:
+    from fenceline.client.pool import Connection
+
+T = TypeVar("T")
+
+log = logging.getLogger("fenceline.worker")
+
+MOST_SECONDS = 5.0
+
+
+class Line:
+    def __init__(self, name: str, connect: "Callable[[], Awaitable[Connection]]") -> None:
+        self._name = name
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._turn = asyncio.Lock()
+
+    async def call(self, call: Call[T]) -> T:
+        pause = 0.05
+        async with self._turn:
+            while True:
+                try:
+                    if self._connection is None or self._connection.is_closed():
+                        self._connection = await self._connect()
+                    return call.decode(await self._connection.fetch(call.sql, *call.parameters))
+                except asyncio.CancelledError:
+                    self.close()
+                    raise
+                except Exception as error:
+                    refused = refusal(error)
+                    if refused is not None:
+                        raise refused from error
+                    if not is_connection_failure(error):
+                        raise
+                    self.close()
+                    if not call.repeatable:
+                        raise ConnectionLost(f"the {self._name} connection broke: {error}") from error
+                    log.warning("%s: the database does not answer (%s), trying again", self._name, error)
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+                pause = min(pause * 2, MOST_SECONDS)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.terminate()
+            self._connection = None

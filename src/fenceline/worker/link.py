@@ -1,0 +1,44 @@
+"""The talk between a worker process and whoever keeps its lease: JSON lines over a socket pair.
+
+To the worker: {"cancel": [attempt ids]}, {"lost": true}, {"stop": true}, {"hurry": true}. To the keeper:
+{"registered": worker id, "fail_kinds": […]}, {"bye": exit code}. The end
+of the stream means that the other side has died.
+"""
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+
+class Link:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, end: socket.socket) -> "Link":
+        end.setblocking(False)
+        return cls(*await asyncio.open_unix_connection(sock=end))
+
+    @classmethod
+    async def from_descriptor(cls, descriptor: int) -> "Link":
+        return await cls.open(socket.socket(fileno=descriptor))
+
+    def send(self, **message: Any) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(json.dumps(message).encode() + b"\n")
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None when the other side is gone."""
+        try:
+            line = await self._reader.readline()
+        except ConnectionError:
+            return None
+        if not line.endswith(b"\n"):
+            return None
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def close(self) -> None:
+        self._writer.close()

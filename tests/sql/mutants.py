@@ -1,0 +1,258 @@
+"""Broken variants of the functions, each with the scenario that must notice.
+
+A mutant is a replacement in the text of the real file. The text must occur exactly once: when a function changes, its
+mutants break loudly instead of testing nothing.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.sql import claim_scenarios, end_scenarios, gate_scenarios
+from tests.sql.sessions import Connect
+
+from fenceline.database.schema_files import read_schema_files
+
+Scenario = Callable[[Connect], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    name: str
+    function: str
+    replacements: tuple[tuple[str, str], ...]
+    caught_by: Scenario | None  # None: a short run of the state machine
+    prepare: str = ""  # SQL that has to run first
+
+    def sql(self) -> str:
+        """The broken function. Raises ValueError when the real one no longer reads as expected."""
+        [text] = [file.text for file in read_schema_files().code if file.name == self.function]
+        for old, new in self.replacements:
+            if text.count(old) != 1:
+                raise ValueError(
+                    f"mutant {self.name}: {self.function}.sql has {text.count(old)} times, not once: {old}"
+                )
+            text = text.replace(old, new)
+        return self.prepare + text
+
+
+def mutant(
+    name: str, function: str, old: str, new: str, caught_by: Scenario | None, *more: tuple[str, str], prepare: str = ""
+) -> Mutant:
+    return Mutant(name, function, ((old, new), *more), caught_by, prepare)
+
+
+MUTANTS = (
+    mutant(
+        "finish_without_fence",
+        "finish_attempts",
+        "where r.job_id = g.job_id and r.attempt_id = g.attempt_id",
+        "where r.job_id = g.job_id",
+        end_scenarios.late_writes_change_nothing,
+    ),
+    mutant(
+        "failure_without_fence",
+        "finish_attempts",
+        "where r.job_id = v_given.job_id and r.attempt_id = v_given.attempt_id",
+        "where r.job_id = v_given.job_id",
+        end_scenarios.sweep_and_finish_have_one_winner,
+    ),
+    mutant(
+        "replay_answered_as_accepted",
+        "finish_attempts",
+        "then 'already' else 'stale' end",
+        "then 'accepted' else 'stale' end",
+        end_scenarios.two_finishes_of_one_attempt_count_once,
+    ),
+    mutant(
+        "any_late_finish_answered_as_already",
+        "finish_attempts",
+        "and coalesce(h.asked, h.outcome) = coalesce(v_given.outcome, 'succeeded')",
+        "",
+        end_scenarios.cancel_and_finish_have_one_winner,
+    ),
+    mutant(
+        "sweep_without_rotation",
+        "sweep",
+        "for v_run in delete from fenceline.running r where r.worker_id = any(v_lost) returning r.* loop",
+        "for v_run in select r.* from fenceline.running r where r.worker_id = any(v_lost) loop",
+        end_scenarios.sweep_and_finish_have_one_winner,
+    ),
+    mutant(
+        "forced_cancel_without_rotation",
+        "cancel_job",
+        "delete from fenceline.running r where r.job_id = p_job_id returning * into v_run;",
+        "select * into v_run from fenceline.running r where r.job_id = p_job_id;",
+        end_scenarios.cancel_and_finish_have_one_winner,
+    ),
+    mutant(
+        "start_without_fence",
+        "start_attempts",
+        "where r.job_id = g.job_id and r.attempt_id = g.attempt_id",
+        "where r.job_id = g.job_id",
+        end_scenarios.late_writes_change_nothing,
+    ),
+    mutant(
+        "log_without_fence",
+        "write_log",
+        "where r.job_id = p_job_id and r.attempt_id = p_attempt_id",
+        "where r.job_id = p_job_id",
+        end_scenarios.late_writes_change_nothing,
+    ),
+    mutant(
+        "release_not_refunded",
+        "end_attempt",
+        "v_number := p_run.number - 1;",
+        "v_number := p_run.number;",
+        end_scenarios.late_writes_change_nothing,
+    ),
+    mutant(
+        "token_does_not_grow",
+        "claim_jobs",
+        "greatest(coalesce(r.token, 0), v_timeline) + 1 as token",
+        "v_timeline + 1 as token",
+        end_scenarios.late_writes_change_nothing,
+    ),
+    mutant(
+        "quarantine_forgotten",
+        "report_crash",
+        "case when v_deaths >= 3",
+        "case when v_deaths >= 99",
+        end_scenarios.third_death_alone_is_quarantine,
+    ),
+    mutant(
+        "heartbeat_releases_fresh_attempts",
+        "heartbeat",
+        " and r.claimed_at < v_before",
+        "",
+        end_scenarios.heartbeat_releases_only_what_its_worker_forgot,
+    ),
+    mutant(
+        "expiry_not_checked_at_claim",
+        "claim_jobs",
+        "if v_pick.uses & 48 <> 0 then",
+        "if false then",
+        end_scenarios.expired_job_is_not_started,
+    ),
+    mutant(
+        "slots_counted_without_lock",
+        "claim_jobs",
+        "perform pg_advisory_xact_lock(1179926085, hashtext(p_lane));",
+        "perform pg_advisory_xact_lock_shared(1179926085, hashtext(p_lane));",
+        claim_scenarios.slots_hold_while_claims_overlap,
+    ),
+    mutant(
+        "lane_changed_without_lock",
+        "set_lane",
+        "perform pg_advisory_xact_lock(1179926085, hashtext(p_name));",
+        "",
+        claim_scenarios.lowered_slots_start_nothing_above,
+    ),
+    mutant(
+        "lane_not_read_again_under_its_lock",
+        "claim_jobs",
+        "-- Again, now that the lane cannot change: set_lane takes the same lock.\n"
+        "  select * into v_lane from fenceline.lane l where l.name = p_lane;",
+        "",
+        claim_scenarios.drained_lane_claims_nothing,
+    ),
+    mutant(
+        "claim_without_worker_lock",
+        "claim_jobs",
+        "and w.lease_until > v_now for key share;",
+        "and w.lease_until > v_now;",
+        claim_scenarios.stopped_worker_leaves_no_attempt,
+    ),
+    mutant(
+        "claim_without_worker_check",
+        "claim_jobs",
+        "where w.id = p_worker_id and w.stopped_at is null and w.lease_until > v_now for key share;",
+        "where w.id = p_worker_id for key share;",
+        claim_scenarios.swept_worker_leaves_no_attempt,
+    ),
+    mutant(
+        "dedupe_without_unique_index",
+        "take_dedupe_key",
+        "values (p_tenant, p_key, p_job_id)\n    on conflict (tenant, key) do nothing returning",
+        "select p_tenant, p_key, p_job_id\n"
+        "    where not exists (select 1 from fenceline.dedupe where tenant = p_tenant and key = p_key) returning",
+        gate_scenarios.dedupe_key_makes_one_job,
+        prepare="alter table fenceline.dedupe drop constraint dedupe_pkey;\n",
+    ),
+    mutant(
+        "dedupe_key_kept_after_claim",
+        "claim_jobs",
+        "if v_pick.uses & 1 <> 0 then",
+        "if false then",
+        gate_scenarios.dedupe_key_is_free_after_a_claim,
+    ),
+    mutant(
+        "resource_lock_kept_after_end",
+        "settle",
+        "delete from fenceline.resource_lock where job_id = any(v_round);",
+        "null;",
+        gate_scenarios.resource_lock_is_free_when_its_job_ends,
+    ),
+    mutant(
+        "key_admission_without_lock",
+        "admit_keys",
+        "perform pg_advisory_xact_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key));",
+        "",
+        gate_scenarios.key_admits_one_while_claims_overlap,
+    ),
+    mutant(
+        "key_admission_without_count",
+        "admit_keys",
+        "exit when v_used >= v_head.key_limit;",
+        "",
+        gate_scenarios.freed_key_admits_the_next,
+    ),
+    mutant(
+        "fan_in_without_row_lock",
+        "advance_waiters",
+        "for update of h",
+        "",
+        gate_scenarios.last_two_children_release_the_fan_in_once,
+    ),
+    mutant(
+        "dependencies_verified_once",
+        "verify_dependencies",
+        "where waiter_id = any(v_waiters) and seen_xid <= v_oldest;",
+        "where waiter_id = any(v_waiters);",
+        gate_scenarios.early_waiter_is_released,
+    ),
+    mutant(
+        "dependencies_never_verified",
+        "verify_dependencies",
+        "v_ended := fenceline.advance_waiters(v_ended);",
+        "v_ended := null;",
+        gate_scenarios.late_waiter_is_released,
+    ),
+    mutant(
+        "cancel_request_forgotten",
+        "end_attempt",
+        "if not v_final and p_run.cancel_requested_at is not null then",
+        "if false then",
+        end_scenarios.cancel_and_claim_have_one_winner,
+    ),
+    mutant(
+        "release_loses_its_place",
+        "end_attempt",
+        "v_seq := coalesce(p_run.seq, p_run.job_id);",
+        "v_seq := fenceline.next_id();",
+        None,
+    ),
+    mutant(
+        "failed_dependency_ignored",
+        "advance_waiters",
+        "v_waiter.failed is not null and v_waiter.after_policy = 'success'",
+        "false",
+        None,
+    ),
+    mutant(
+        "approval_skips_dependencies",
+        "approve_job",
+        "if v_held.pending > 0 then",
+        "if false then",
+        None,
+    ),
+)

@@ -1,0 +1,68 @@
+"""A test that has never been seen failing proves little: every mutant must be caught by the scenario that it names,
+and the same scenario must pass on the functions as they are.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+import asyncpg
+import psycopg
+import pytest
+from tests.sql.machine import run_machine
+from tests.sql.mutants import MUTANTS, Mutant, Scenario
+from tests.sql.sessions import sessions
+
+EXAMPLES = 80  # of the state machine: enough to catch the mutants that are left to it
+
+CloneDatabase = Callable[[], str]
+MACHINE = "state_machine"
+
+
+async def run(dsn: str, scenario: Scenario | None) -> None:
+    if scenario is None:
+        await asyncio.to_thread(run_machine, dsn, examples=EXAMPLES, shrink=False)
+        return
+    async with sessions(dsn) as connect, asyncio.timeout(60):
+        await scenario(connect)
+
+
+def scenario_name(mutant: Mutant) -> str:
+    return MACHINE if mutant.caught_by is None else mutant.caught_by.__name__
+
+
+@pytest.fixture(scope="module")
+def passed_on_the_original() -> set[str]:
+    return set()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+async def test_mutant_is_caught(
+    mutant: Mutant,
+    clone_database: CloneDatabase,
+    passed_on_the_original: set[str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    name = scenario_name(mutant)
+    if name not in passed_on_the_original:
+        await run(clone_database(), mutant.caught_by)
+        passed_on_the_original.add(name)
+
+    broken = clone_database()
+    with psycopg.connect(broken, autocommit=True) as connection:
+        connection.execute(mutant.sql().encode())
+    try:
+        await run(broken, mutant.caught_by)
+    except (AssertionError, asyncpg.PostgresError, psycopg.Error) as failure:
+        record_property("mutant", (mutant.name, mutant.function, name, type(failure).__name__))
+    else:
+        pytest.fail(f"{name} passes although {mutant.function} is broken: {mutant.name}")
+
+
+def test_mutant_of_a_changed_function_is_refused() -> None:
+    rotten = Mutant("rotten", "settle", (("no such text", ""),), None)
+    with pytest.raises(ValueError, match=r"settle\.sql has 0 times, not once: no such text"):
+        rotten.sql()
+
+
+def test_mutants_have_names_of_their_own() -> None:
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 10

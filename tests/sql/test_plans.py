@@ -1,0 +1,268 @@
+"""What operations cost with a million jobs, counted in pages touched: times are noisy, pages are not.
+
+Each test measures in a transaction that it rolls back, after one run that fills the session's caches.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.conftest import create_database, drop_database, dsn_of
+from tests.sql import full_database
+from tests.sql.full_database import FINISHED, STATISTICS, run, seq_scans, touched
+
+# One process fills the database and runs all of these.
+pytestmark = pytest.mark.xdist_group("plans")
+
+Record = Callable[[object], None]
+
+CLAIM = "select * from fenceline.claim_jobs(%s, %s, 100)"
+FINISH = "select * from fenceline.finish_attempts(%s::bigint[], %s::uuid[])"
+CLAIM_PAGES = 1500
+LIST_PAGES = 6000  # a scan of `job` touches 40,000 pages, one of `history` 13,000
+
+
+@pytest.fixture(scope="module")
+def full(server: str, administrator: psycopg.Connection, template: str) -> Iterator[psycopg.Connection]:
+    name = f"fenceline_test_{uuid4().hex[:12]}"
+    create_database(administrator, name, template=template)
+    with psycopg.connect(dsn_of(server, name), autocommit=True) as connection:
+        full_database.fill(connection)
+        yield connection
+    drop_database(administrator, name)
+
+
+@pytest.fixture(scope="module")
+def worker(full: psycopg.Connection) -> int:
+    return int(run(full, "select fenceline.register_worker('plans', 86400)")[0][0])
+
+
+@pytest.fixture(scope="module")
+def analysed(full: psycopg.Connection) -> None:
+    run(full, STATISTICS["fresh"])
+
+
+@pytest.fixture
+def record(request: pytest.FixtureRequest) -> Record:
+    """Keep a figure with the test's result: `pytest --junitxml FILE` writes it down."""
+    return lambda pages: request.node.user_properties.append(("pages", pages))
+
+
+@contextmanager
+def rolled_back(connection: psycopg.Connection) -> Iterator[None]:
+    with connection.transaction(force_rollback=True):
+        yield
+
+
+def claim_pages(full: psycopg.Connection, worker: int, lane: str = "default") -> int:
+    for _ in range(2):
+        with rolled_back(full):
+            pages = touched(full, CLAIM, worker, lane)
+    return pages
+
+
+def finish_pages(full: psycopg.Connection, worker: int, lane: str = "default") -> int:
+    for _ in range(2):
+        with rolled_back(full):
+            rows = run(full, CLAIM, worker, lane)
+            assert len(rows) == 100
+            pages = touched(full, FINISH, [row[0] for row in rows], [row[1] for row in rows])
+    return pages
+
+
+def list_pages(full: psycopg.Connection, **filters: object) -> tuple[int, list[dict[str, Any]]]:
+    """Pages of a list and its jobs; a list never scans `job` or `history` sequentially."""
+    named = ", ".join(f"p_{name} => %s" for name in filters)
+    sql = f"select jobs from fenceline.list_jobs({named})"
+    jobs: list[dict[str, Any]] = run(full, sql, *filters.values())[0][0]
+    with rolled_back(full):
+        before = seq_scans(full)
+        pages = touched(full, sql, *filters.values())
+        assert seq_scans(full) == before
+    return pages, jobs
+
+
+def job_number(full: psycopg.Connection, number: int) -> int:
+    """The id of the n-th finished job."""
+    return int(run(full, "select id from fenceline.job where id & 4194303 = %s", number)[0][0])
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_claim_among_a_million_touches_few_pages(
+    full: psycopg.Connection, worker: int, statistics: str, record: Record
+) -> None:
+    run(full, STATISTICS[statistics])
+    pages = claim_pages(full, worker)
+    record(pages)
+    assert pages < CLAIM_PAGES
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_finish_among_a_million_touches_few_pages(
+    full: psycopg.Connection, worker: int, statistics: str, record: Record
+) -> None:
+    run(full, STATISTICS[statistics])
+    pages = finish_pages(full, worker)
+    record(pages)
+    assert pages < CLAIM_PAGES
+
+
+@pytest.mark.parametrize(
+    "status, found",
+    [
+        ("queued", 50),
+        ("claimed", 0),
+        ("running", 0),
+        ("scheduled", 0),
+        ("waiting", 0),
+        ("awaiting_approval", 0),
+        ("succeeded", 50),
+        ("succeeded_with_errors", 50),
+        ("failed", 50),
+        ("cancelled", 50),
+    ],
+)
+def test_a_list_by_status_is_index_backed(
+    full: psycopg.Connection, analysed: None, status: str, found: int, record: Record
+) -> None:
+    pages, jobs = list_pages(full, statuses=[status])
+    record(pages)
+    assert {job["status"] for job in jobs} <= {status}
+    assert len(jobs) == found
+    assert pages < LIST_PAGES
+
+
+def test_a_list_of_what_succeeded_gets_past_a_block_of_failures(
+    full: psycopg.Connection, analysed: None, record: Record
+) -> None:
+    pages, jobs = list_pages(full, statuses=["succeeded"], cursor=job_number(full, 320_000))
+    record(pages)
+    assert len(jobs) == 50
+    assert pages < LIST_PAGES
+
+
+@pytest.mark.parametrize("shade", ["common", "usual", "rare_new", "rare_old", "rare_spread", "absent"])
+@pytest.mark.parametrize("column", ["kind", "lane", "tenant", "label"])
+def test_a_list_by_one_value_is_index_backed(
+    full: psycopg.Connection, analysed: None, column: str, shade: str, record: Record
+) -> None:
+    if column == "label":
+        pages, jobs = list_pages(full, labels=json.dumps({"team": shade}))
+        assert all(job["labels"] == {"team": shade} for job in jobs)
+    else:
+        pages, jobs = list_pages(full, **{f"{column}s": [shade]})
+        assert all(job[column] == shade for job in jobs)
+    record(pages)
+    assert len(jobs) == (0 if shade == "absent" else 50)
+    assert pages < LIST_PAGES
+
+
+@pytest.mark.parametrize("filters", [{"created_before": FINISHED // 5}, {"created_after": FINISHED // 5}, {}])
+def test_a_list_by_time_is_index_backed(
+    full: psycopg.Connection, analysed: None, filters: dict[str, int], record: Record
+) -> None:
+    times = {name: run(full, "select fenceline.id_time(%s)", job_number(full, n))[0][0] for name, n in filters.items()}
+    pages, jobs = list_pages(full, **times)
+    record(pages)
+    assert len(jobs) == 50
+    assert pages < LIST_PAGES
+
+
+def test_a_hundred_thousand_jobs_behind_one_key_add_no_scan_to_a_claim(
+    full: psycopg.Connection, analysed: None, worker: int, record: Record
+) -> None:
+    without = claim_pages(full, worker)
+    park = """
+      with made as (
+        insert into fenceline.job (id, priority, max_attempts, kind, lane, tenant, args, key, key_limit)
+        select fenceline.next_id(), 0, 3, 'parked', 'default', 'default', '{}', 'busy', 1
+        from generate_series(1, 100000) returning id
+      )
+      insert into fenceline.held (job_id, seq, priority, lane, kind, tenant, waiting_for, uses, key)
+      select id, id, 0, 'default', 'parked', 'default', 'key', 4, 'busy' from made
+    """
+    with rolled_back(full):
+        run(full, park)
+        run(full, "insert into fenceline.key_holder (tenant, key, job_id) values ('default', 'busy', 1)")
+        parked = touched(full, CLAIM, worker, "default")
+        # The worst moment: somebody has just asked for a look at the key.
+        run(full, "savepoint asked")
+        run(full, "insert into fenceline.key_check (id, tenant, key) values (fenceline.next_id(), 'default', 'busy')")
+        asked = touched(full, CLAIM, worker, "default")
+    record((without, parked, asked))
+    assert parked <= without + 50
+    assert asked <= without + 250
+
+
+def test_ten_thousand_children_of_a_group_with_a_waiter_add_no_scan_to_a_claim(
+    full: psycopg.Connection, analysed: None, worker: int, record: Record
+) -> None:
+    without = claim_pages(full, worker), finish_pages(full, worker)
+    with rolled_back(full):
+        run(full, "insert into fenceline.lane (name) values ('family')")
+        children = "select fenceline.enqueue_many('child', array_fill('{}'::json, array[10000]), %s::json)"
+        run(full, children, json.dumps({"group": "children", "lane": "family"}))
+        waiter = "select fenceline.enqueue('parent', '{}', %s::json)"
+        run(full, waiter, json.dumps({"after": {"group": "children"}}))
+        assert run(full, "select count(*) from fenceline.dependency")[0][0] == 10_000
+        claimed = touched(full, CLAIM, worker, "default")
+        rows = run(full, CLAIM, worker, "family")
+        finished = touched(full, FINISH, [row[0] for row in rows], [row[1] for row in rows])
+    record((without, claimed, finished))
+    assert claimed <= without[0] + 50
+    # Each child is taken off the waiter's list, a few pages of index each; the waiter is touched once.
+    assert finished <= without[1] + 1000
+
+
+def test_the_view_of_active_jobs_does_not_touch_history(full: psycopg.Connection, analysed: None) -> None:
+    def relations(statuses: str) -> set[str]:
+        rows = run(full, f"explain (format json) select * from fenceline.jobs where status in ({statuses})")
+        found: set[str] = set()
+
+        def walk(node: dict[str, Any]) -> None:
+            found.add(node.get("Relation Name", ""))
+            for child in node.get("Plans", []):
+                walk(child)
+
+        walk(rows[0][0][0]["Plan"])
+        return found
+
+    assert any(name.startswith("history") for name in relations("'failed'"))
+    active = relations("'queued', 'claimed', 'running'")
+    assert {"ready", "running"} <= active
+    assert not any(name.startswith("history") for name in active)
+
+
+def test_floors_spare_a_claim_the_dead_entries_that_a_long_transaction_pins(
+    server: str, full: psycopg.Connection, worker: int, record: Record
+) -> None:
+    run(full, "insert into fenceline.lane (name) values ('pinned')")
+    # A lane's rows lie anywhere in the heap once vacuum has handed out its pages again.
+    run(
+        full,
+        """
+        insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
+        select -i, i, 0, 'pinned', 'common', 'common' from generate_series(1, 50200) i order by hashint8(i)
+        """,
+    )
+    run(full, "insert into fenceline.lane_state (lane, scanned_at) values ('pinned', now() + interval '1 hour')")
+    with psycopg.connect(dsn_of(server, full.info.dbname)) as pinning:
+        run(pinning, "set transaction isolation level repeatable read")
+        run(pinning, "select 1")
+        run(full, "delete from fenceline.ready where lane = 'pinned' and seq <= 50000")
+        without_floors = claim_pages(full, worker, "pinned")
+        sql = """
+          select * from fenceline.claim_jobs(%s, 'pinned', 100, p_floor_priorities => array[0]::smallint[],
+                                             p_floor_seqs => array[50001]::bigint[])
+        """
+        with rolled_back(full):
+            run(full, sql, worker)
+        with rolled_back(full):
+            with_floors = touched(full, sql, worker)
+    record((without_floors, with_floors))
+    assert with_floors < CLAIM_PAGES
+    assert without_floors > 20 * with_floors

@@ -1,0 +1,153 @@
+"""Retention: per kind and status, whole days at a time, and never a job that lives."""
+
+from tests.conftest import Connect
+from tests.sql.queue import Queue
+
+DAY = 86400
+
+
+async def partitions(queue: Queue, table: str = "job") -> list[str]:
+    rows = await queue.connection.fetch(
+        "select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::text::regclass order by 1",
+        f"fenceline.{table}",
+    )
+    return [row["name"].removeprefix("fenceline.") for row in rows]
+
+
+async def where(queue: Queue, job: int) -> str:
+    name = await queue.sql("select tableoid::regclass::text from fenceline.job where id = $1", job)
+    return str(name).removeprefix("fenceline.")
+
+
+async def test_finished_jobs_are_kept_for_seven_days(queue: Queue) -> None:
+    job = await queue.finished()
+    await queue.move_clock(7 * DAY)
+    assert await queue.call("prune") == 0
+    await queue.move_clock(1)
+    assert await queue.call("prune") == 1
+    assert await queue.call("get_job", job) is None
+    assert await queue.sql("select count(*) from fenceline.history") == 0
+
+
+async def test_retention_is_per_kind_and_status(queue: Queue) -> None:
+    await queue.call("declare_kinds", {"short": {"retention": {"succeeded": 60, "failed": 30 * DAY}}})
+    short_ok = await queue.finished("short")
+    short_failed = await queue.finished("short", "failed_for_good")
+    short_cancelled = await queue.finished("short", "cancelled")
+    other = await queue.finished("other")
+
+    async def left() -> list[int]:
+        await queue.call("prune")
+        rows = await queue.connection.fetch("select id from fenceline.job order by id")
+        return [row["id"] for row in rows]
+
+    assert await left() == [short_ok, short_failed, short_cancelled, other]
+    await queue.move_clock(61)
+    assert await left() == [short_failed, short_cancelled, other]
+    await queue.move_clock(7 * DAY)
+    assert await left() == [short_failed]
+    await queue.move_clock(23 * DAY)
+    assert await left() == []
+
+
+async def test_a_batch_has_a_limit(queue: Queue) -> None:
+    for _ in range(3):
+        await queue.finished()
+    await queue.move_clock(8 * DAY)
+    assert await queue.call("prune", 2) == 2
+    assert await queue.call("prune", 2) == 1
+
+
+async def test_logs_and_progress_go_with_the_job(queue: Queue) -> None:
+    job = await queue.enqueue()
+    attempt = await queue.claim_one()
+    await queue.call("write_log", job, attempt.attempt_id, [{"message": "hello"}])
+    await queue.call("set_progress", job, attempt.attempt_id, "phase")
+    await queue.finish(attempt)
+    await queue.move_clock(8 * DAY)
+    await queue.call("prune")
+    assert await queue.sql("select count(*) from fenceline.log") == 0
+    assert await queue.sql("select count(*) from fenceline.progress") == 0
+
+
+async def test_partitions_are_made_ahead_for_both_tables(queue: Queue) -> None:
+    assert await queue.call("create_partitions", 2) == 6
+    assert await partitions(queue) == ["job_20300101", "job_20300102", "job_20300103", "job_default"]
+    assert await partitions(queue, "history") == [
+        "history_20300101", "history_20300102", "history_20300103", "history_default",
+    ]  # fmt: skip
+    assert await queue.call("create_partitions", 2) == 0
+    assert await where(queue, await queue.enqueue()) == "job_20300101"
+
+
+async def test_a_day_that_has_rows_in_the_default_partition_stays_there(queue: Queue) -> None:
+    job = await queue.enqueue()
+    assert await queue.call("create_partitions", 1) == 2
+    # Both or neither: history has no rows of today, and still gets no partition without its twin.
+    assert await partitions(queue) == ["job_20300102", "job_default"]
+    assert await partitions(queue, "history") == ["history_20300102", "history_default"]
+    assert await where(queue, job) == "job_default"
+
+
+async def test_a_day_past_retention_is_dropped_whole_and_what_lives_moves_aside(queue: Queue) -> None:
+    await queue.call("create_partitions", 0)
+    done = await queue.enqueue()
+    attempt = await queue.claim_one()
+    await queue.call("write_log", done, attempt.attempt_id, [{"message": "hello"}])
+    await queue.finish(attempt)
+    straggler = await queue.enqueue("work", {"n": 1}, run_at=await queue.at(365 * DAY), resource_lock="table")
+    backing_off = await queue.enqueue(max_attempts=9)
+    await queue.run(backing_off, "failed", delay=100 * DAY, error={"message": "kept"})
+    await queue.move_clock(8 * DAY)
+    await queue.call("create_partitions", 0)
+    assert await partitions(queue) == ["job_20300101", "job_20300109", "job_default"]
+    await queue.move_clock(2 * DAY)
+    assert await queue.call("prune") == 1
+    assert await partitions(queue) == ["job_20300109", "job_default"]
+    assert await partitions(queue, "history") == ["history_20300109", "history_default"]
+    assert await queue.call("get_job", done) is None
+    assert await queue.sql("select count(*) from fenceline.log") == 0
+    assert await where(queue, straggler) == "job_default"
+    assert (await queue.job(straggler))["args"] == {"n": 1}
+    assert [attempt["error"] for attempt in await queue.attempts(backing_off)] == [{"message": "kept"}]
+    await queue.move_clock(365 * DAY)
+    queue.worker = await queue.register(lease_seconds=DAY)
+    await queue.maintain()
+    for attempt in await queue.claim(2):
+        assert await queue.finish(attempt) == "accepted"
+    assert await queue.statuses([straggler, backing_off]) == ["succeeded", "succeeded"]
+
+
+async def test_a_day_in_which_something_ended_late_is_not_dropped(queue: Queue) -> None:
+    await queue.call("create_partitions", 0)
+    job = await queue.enqueue(run_at=await queue.at(8 * DAY))
+    await queue.move_clock(8 * DAY)
+    queue.worker = await queue.register(lease_seconds=DAY)
+    await queue.maintain()
+    await queue.run(job)
+    await queue.move_clock(3 * DAY)
+    assert await queue.call("prune") == 0
+    assert "job_20300101" in await partitions(queue)
+    assert await queue.status(job) == "succeeded"
+
+
+async def test_the_longest_retention_of_any_kind_keeps_a_day(queue: Queue) -> None:
+    await queue.call("create_partitions", 0)
+    await queue.call("declare_kinds", {"slow": {"retention": {"failed": 100 * DAY}}})
+    job = await queue.finished("slow", "failed_for_good")
+    await queue.move_clock(50 * DAY)
+    assert await queue.call("prune") == 0
+    assert await queue.status(job) == "failed"
+
+
+async def test_a_locked_partition_is_left_for_the_next_time(queue: Queue, connect: Connect) -> None:
+    await queue.call("create_partitions", 0)
+    await queue.finished()
+    await queue.move_clock(10 * DAY)
+    other = await connect()
+    async with other.transaction():
+        await other.execute("select count(*) from fenceline.job")
+        await queue.call("prune")
+        assert "job_20300101" in await partitions(queue)
+    await queue.call("prune")
+    assert "job_20300101" not in await partitions(queue)
