@@ -5,9 +5,12 @@ from fenceline.client.options import After, EnqueueOptions
 from fenceline.client.sync_verbs import SyncJob
 from fenceline.client.verbs import Job
 from fenceline.errors import (
+    Cancel,
+    Cancelled,
     ConnectionLost,
     DatabaseUnavailable,
     Draining,
+    Fail,
     FencelineError,
     InvalidArgs,
     InvalidId,
@@ -16,18 +19,25 @@ from fenceline.errors import (
     NotFound,
     RefusedError,
     ResourceLocked,
+    RetryLater,
+    Snooze,
     WrongStatus,
 )
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
 from fenceline.model.retry import Retry
 from fenceline.model.status import Status
+from fenceline.worker.context import Context
 
 __all__ = [
     "After",
+    "Cancel",
+    "Cancelled",
     "ConnectionLost",
+    "Context",
     "DatabaseUnavailable",
     "Draining",
     "EnqueueOptions",
+    "Fail",
     "Fenceline",
     "FencelineError",
     "Handler",
@@ -45,6 +55,8 @@ __all__ = [
     "RefusedError",
     "ResourceLocked",
     "Retry",
+    "RetryLater",
+    "Snooze",
     "Status",
     "SyncJob",
     "WrongStatus",
