@@ -18,6 +18,7 @@ def ddl(*, files: SchemaFiles | None = None) -> str:
         wanted.bootstrap,
         *(f"{migration.text}\n{_record(migration)}" for migration in wanted.migrations),
         *(file.text for file in wanted.code),
+        wanted.setup,
         RECORD_CODE_SQL.format(f"'{code_checksum(wanted)}'").strip() + ";",
         create_roles_sql(wanted),
         grants_sql(wanted),

@@ -142,6 +142,8 @@ async def _migrate(connection: Connection, files: SchemaFiles, lock_timeout_seco
     dropped: tuple[str, ...] = ()
     if code_changed:
         dropped = await replace_code(connection, files.code)
+        if files.setup:
+            await connection.execute(files.setup)
         await connection.execute(RECORD_CODE_SQL.format("$1"), code_checksum(files))
 
     await connection.execute("select set_config('role', $1, true)", user)

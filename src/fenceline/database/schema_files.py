@@ -49,6 +49,7 @@ class SchemaFiles:
     bootstrap: str
     migrations: tuple[Migration, ...]  # numbered 1, 2, 3 … without a gap
     code: tuple[CodeFile, ...]  # functions first: views use them
+    setup: str = ""  # run when the code is in place, and again whenever it has changed
     role_prefix: str = "fenceline_"  # roles belong to the whole cluster; a test brings its own
 
     @property
@@ -80,7 +81,13 @@ def read_schema_files(directory: Traversable | None = None) -> SchemaFiles:
     if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise SchemaFileInvalid(f"sql: defined by more than one file: {', '.join(repeated)}")
     bootstrap = (root / "bootstrap.sql").read_text("utf-8")
-    return SchemaFiles(bootstrap=bootstrap, migrations=migrations, code=code)
+    setup = root / "setup.sql"
+    return SchemaFiles(
+        bootstrap=bootstrap,
+        migrations=migrations,
+        code=code,
+        setup=setup.read_text("utf-8") if setup.is_file() else "",
+    )
 
 
 def checksum_of(text: str) -> str:
