@@ -1,7 +1,7 @@
 """The bare counterpart: the same split layout with nothing around it.
 
-Unpartitioned tables with the indexes that the loop itself needs; a fence and a history, because without them the
-comparison would be with something that loses jobs; no functions, gates, lanes' rules, limits or leases.
+Unpartitioned tables with the indexes that the loop itself needs; a fence and a history, because without them
+the comparison would be with something that loses jobs; no functions, gates, lanes' rules, limits or leases.
 """
 
 CREATE_SQL = """
@@ -80,10 +80,13 @@ FINISH_SQL = """
 with given as materialized (
   select * from unnest($1::bigint[], $2::uuid[]) g(job_id, attempt_id)
 ), ended as (
-  delete from bare.running r using given g where r.job_id = g.job_id and r.attempt_id = g.attempt_id returning r.*
+  delete from bare.running r using given g where r.job_id = g.job_id and r.attempt_id = g.attempt_id
+  returning r.*
 )
-insert into bare.history (job_id, ended_at, token, claimed_at, started_at, worker_id, attempt_id, number, final, outcome)
-select job_id, now(), token, claimed_at, claimed_at, worker_id, attempt_id, number, true, 'succeeded' from ended
+insert into bare.history
+  (job_id, ended_at, token, claimed_at, started_at, worker_id, attempt_id, number, final, outcome)
+select job_id, now(), token, claimed_at, claimed_at, worker_id, attempt_id, number, true, 'succeeded'
+from ended
 """
 
 # $1: JSON text

@@ -1,4 +1,4 @@
-"""Claim and finish in batches of 500 on one connection, no handler: our functions beside the bare statements."""
+"""Claim and finish in batches of 500 on one connection, no handler: our functions beside bare statements."""
 
 import asyncpg
 

@@ -42,7 +42,11 @@ async def fresh_database() -> AsyncIterator[asyncpg.Connection]:
                     await migrate(connection)
                     await connection.execute("select fenceline.create_partitions()")
                     await connection.execute(CREATE_SQL)
-                    # What a server does in the background from time to time belongs to no side of a comparison.
+                    # The bare statements get what our functions set for themselves: plans by index, whatever
+                    # the statistics say of tables that were just filled.
+                    for setting in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"):
+                        await connection.execute(f"set {setting} = off")
+                    # What a server does in the background belongs to no side of a comparison.
                     for table in ("fenceline.ready", "fenceline.running", "bare.ready", "bare.running"):
                         await connection.execute(f"alter table {table} set (autovacuum_enabled = off)")
                     yield connection

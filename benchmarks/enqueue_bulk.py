@@ -1,6 +1,6 @@
 """20,000 jobs by one call of enqueue_many, beside a COPY of the same finished rows into the same tables.
 
-The COPY gets its ids and rows ready-made, in binary, in one transaction: the fastest that rows can enter these tables.
+The COPY gets its ids and rows ready-made, in binary, in one transaction: the fastest way into these tables.
 """
 
 import asyncpg
@@ -31,9 +31,7 @@ async def measure(connection: asyncpg.Connection, size: Size) -> list[Result]:
 
     async def prepare_bare() -> Work:
         # Fresh ids, so that both sides append at the right end of the indexes.
-        ids = await connection.fetchval(
-            "select array(select fenceline.next_id() from generate_series(1, $1))", count
-        )
+        ids = await connection.fetchval("select array(select fenceline.next_id() from generate_series(1, $1))", count)
         job_rows: list[tuple[object, ...]] = [(i, 0, 3, "noop", "default", "default", args) for i in ids]
         ready_rows: list[tuple[object, ...]] = [(i, i, 0, "default", "noop", "default") for i in ids]
         return lambda: copy_rows(job_rows, ready_rows)

@@ -1,4 +1,4 @@
-"""Single enqueues, each its own commit, beside one-row INSERTs of the same row into a bare copy of the job table."""
+"""Single enqueues, a commit each, beside INSERTs of the same row into a bare copy of the job table."""
 
 import asyncpg
 

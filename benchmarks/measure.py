@@ -25,12 +25,15 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """One line of the table. The target is for the ratio where there is one, else for our own figure."""
+    """One line of the table. The target is for the ratio where there is one, else for our own figure.
+
+    A result without target is there to compare by.
+    """
 
     measurement: str
     unit: str
     ours: float
-    target: float
+    target: float | None = None
     bare: float | None = None
     ratio: float | None = None
     bound: Literal["at least", "at most"] = "at least"
@@ -38,6 +41,8 @@ class Result:
 
     @property
     def ok(self) -> bool:
+        if self.target is None:
+            return True
         figure = self.ours if self.ratio is None else self.ratio
         return figure >= self.target if self.bound == "at least" else figure <= self.target
 
@@ -52,9 +57,7 @@ async def alternate(ours: Prepare, bare: Prepare, *, rounds: int, jobs: int) -> 
     bare_seconds: list[float] = []
     for number in range(rounds):
         for prepare, seconds in (
-            ((ours, ours_seconds), (bare, bare_seconds))
-            if number % 2
-            else ((bare, bare_seconds), (ours, ours_seconds))
+            ((ours, ours_seconds), (bare, bare_seconds)) if number % 2 else ((bare, bare_seconds), (ours, ours_seconds))
         ):
             work = await prepare()
             started = time.perf_counter()
@@ -68,19 +71,25 @@ def print_table(results: list[Result], *, title: str) -> None:
     table = Table(title=title, title_justify="left")
     table.add_column("measurement")
     for heading in ("ours", "bare", "ratio", "target"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for result in results:
-        sign = "≥" if result.bound == "at least" else "≤"
-        target = f"{result.target:.2f}" if result.ratio is not None else f"{result.target:,.0f} {result.unit}"
         table.add_row(
             result.measurement + (f"\n  {result.note}" if result.note else ""),
             f"{result.ours:,.0f} {result.unit}",
             "" if result.bare is None else f"{result.bare:,.0f} {result.unit}",
             "" if result.ratio is None else f"{result.ratio:.2f}",
-            f"{sign} {target}",
-            "ok" if result.ok else "MISSED",
+            _target(result),
+            "" if result.target is None else "ok" if result.ok else "MISSED",
         )
     console = Console()
-    # Written to a file or a pipe, the table is as wide as it needs to be.
-    console.print(table, width=None if console.is_terminal else 140)
+    # In a pipe or a file nobody says how wide it is.
+    Console(width=None if console.is_terminal else 140).print(table)
+
+
+def _target(result: Result) -> str:
+    if result.target is None:
+        return ""
+    sign = "≥" if result.bound == "at least" else "≤"
+    figure = f"{result.target:,.0f} {result.unit}" if result.ratio is None else f"{result.target:.2f}"
+    return f"{sign} {figure}"

@@ -1,12 +1,12 @@
 """WAL per job from enqueue to finished, in bytes of records.
 
-Full-page images are left out: how many there are says how often the server checkpoints, not what a job costs. There
-are none when every page that is written is new, or was written before since the last checkpoint. So: a checkpoint,
-jobs that touch the pages in use, then the jobs that are counted; and an assertion that no image and no further
-checkpoint came in between.
+Full-page images are left out: how many there are says how often the server checkpoints, not what a job costs.
+There are none when every page that is written is new, or was written before since the last checkpoint. So: a
+checkpoint, jobs that touch the pages in use, then the jobs that are counted; and an assertion that no further
+checkpoint, and next to no image, came in between.
 
-The bytes are those of this session where the server tells (PostgreSQL 18), else of the whole server, which must then
-be idle otherwise.
+The bytes are those of this session where the server tells (PostgreSQL 18), else of the whole server, which must
+then be idle otherwise.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,7 @@ import asyncpg
 from benchmarks import jobs
 from benchmarks.measure import Result, Size
 
-SESSION_WAL_SQL = (
-    "select wal_bytes::bigint as bytes, wal_fpi as images from pg_stat_get_backend_wal(pg_backend_pid())"
-)
+SESSION_WAL_SQL = "select wal_bytes::bigint as bytes, wal_fpi as images from pg_stat_get_backend_wal(pg_backend_pid())"
 SERVER_WAL_SQL = "select wal_bytes::bigint as bytes, wal_fpi as images from pg_stat_wal"
 REDO_SQL = "select redo_lsn::text from pg_control_checkpoint()"
 

@@ -238,8 +238,12 @@ async def test_refusals_arrive_as_exceptions_of_ours(
             await app.enqueue("work", {"text": "\x00"}, connection=transaction.connection)
         await transaction.rollback()
 
+    with pytest.raises(UnknownLane) as on_the_pool:
+        await app.enqueue("work", lane="nowhere")
+
     # In the same words, whatever the driver wraps around them.
-    assert str(unknown.value) == "lane 'nowhere' does not exist"
+    assert str(unknown.value) == str(on_the_pool.value)
+    assert str(unknown.value).startswith("lane 'nowhere' does not exist")
     assert locked.value.detail == holder.id
     assert unknown.value.__cause__ is not None
     assert await worker.count_jobs() == 1

@@ -74,10 +74,7 @@ async def test_of_twenty_migrators_one_does_the_work(connect_empty: Connect) -> 
     reports = await asyncio.gather(*(migrate(connection) for connection in connections))
     assert sorted(bool(report.applied) for report in reports) == [False] * 19 + [True]
     assert sorted(report.code_applied for report in reports) == [False] * 19 + [True]
-    assert (
-        await connections[0].fetchval("select count(*) from fenceline.migration")
-        == read_schema_files().number
-    )
+    assert await connections[0].fetchval("select count(*) from fenceline.migration") == read_schema_files().number
 
 
 async def test_only_missing_migrations_are_applied(connect_empty: Connect, write_schema: WriteSchema) -> None:
@@ -96,9 +93,7 @@ async def test_only_missing_migrations_are_applied(connect_empty: Connect, write
     await check_schema(connection, files=both)
 
 
-async def test_a_program_runs_before_its_post_migrations(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_a_program_runs_before_its_post_migrations(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection = await connect_empty()
     both = write_schema(migrations=[TABLE, COLUMN])
     last = dataclasses.replace(both.migrations[1], phase="post")
@@ -106,9 +101,7 @@ async def test_a_program_runs_before_its_post_migrations(
     await check_schema(connection, files=dataclasses.replace(both, migrations=(both.migrations[0], last)))
 
 
-async def test_a_changed_migration_is_refused_by_name(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_a_changed_migration_is_refused_by_name(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection = await connect_empty()
     await migrate(connection, files=write_schema(migrations=[TABLE]))
     changed = write_schema(migrations=[TABLE + "\n-- changed", COLUMN])
@@ -117,9 +110,7 @@ async def test_a_changed_migration_is_refused_by_name(
     assert await connection.fetchval("select count(*) from fenceline.migration") == 1
 
 
-async def test_an_older_program_leaves_a_newer_schema_alone(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_an_older_program_leaves_a_newer_schema_alone(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection = await connect_empty()
     older = write_schema(migrations=[TABLE], functions=answer(1))
     await migrate(connection, files=write_schema(migrations=[TABLE, COLUMN], functions=answer(2)))
@@ -147,9 +138,7 @@ async def test_an_older_program_refuses_an_incompatible_schema(
     await check_schema(connection, files=write_schema(migrations=[TABLE, breaking[0]]))
 
 
-async def test_a_failure_changes_nothing_and_names_the_file(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_a_failure_changes_nothing_and_names_the_file(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection = await connect_empty()
     with pytest.raises(asyncpg.DivisionByZeroError) as caught:
         await migrate(connection, files=write_schema(migrations=[TABLE, "select 1 / 0;"]))
@@ -161,9 +150,7 @@ async def test_a_failure_changes_nothing_and_names_the_file(
     assert await connection.fetchval("select to_regnamespace('fenceline')") is None
 
 
-async def test_a_held_lock_delays_but_does_not_stall(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_a_held_lock_delays_but_does_not_stall(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection, holder = await connect_empty(), await connect_empty()
     files = write_schema(migrations=[TABLE, COLUMN])
     await migrate(connection, files=write_schema(migrations=[TABLE]))
@@ -204,7 +191,7 @@ async def test_replayed_migrations_equal_a_fresh_install(
     for count in range(1, files.number + 1):
         # Today's views need today's tables.
         await migrate(
-            replayed, files=dataclasses.replace(files, migrations=files.migrations[:count], code=())
+            replayed, files=dataclasses.replace(files, migrations=files.migrations[:count], code=(), setup="")
         )
     await migrate(replayed, files=files)
     fresh: Connection = await asyncpg.connect(database)

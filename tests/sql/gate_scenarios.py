@@ -150,6 +150,53 @@ async def early_waiter_is_released(connect: Connect) -> None:
         assert await count(operator, "dependency_check") == 0
 
 
+async def waiter_unseen_by_an_old_snapshot_is_released(connect: Connect) -> None:
+    """The end is written in a REPEATABLE READ transaction that began before the waiter came."""
+    finisher, operator = await many(connect, 2)
+    worker = await register(operator)
+    await enqueue(operator)
+    attempt = await claim_one(operator, worker)
+    async with finisher.transaction(isolation="repeatable_read"):
+        await finisher.execute("select from fenceline.setting")  # takes the snapshot
+        waiter = await enqueue(operator, after=[attempt.job_id])
+        for _ in range(3):
+            await maintain(operator)
+        assert await finish(finisher, attempt) == "accepted"
+    await maintain(operator)
+    assert await status(operator, waiter) == "queued"
+
+
+async def late_waiter_of_a_deleted_job_is_released(connect: Connect) -> None:
+    user, operator = await many(connect, 2)
+    worker = await register(operator)
+    for policy, then in (("always", "queued"), ("success", "cancelled")):
+        await enqueue(operator, priority=9)
+        attempt = await claim_one(operator, worker)
+        async with user.transaction():
+            waiter = await enqueue(user, after={"jobs": [attempt.job_id], "policy": policy})
+            assert await finish(operator, attempt) == "accepted"
+            await operator.execute("select fenceline.delete_job($1)", attempt.job_id)
+        await maintain(operator)
+        assert await status(operator, waiter) == then
+
+
+async def approval_and_dependencies_are_both_gates(connect: Connect) -> None:
+    operator = await connect()
+    worker = await register(operator)
+    for approved_first in (True, False):
+        await enqueue(operator, priority=9)
+        attempt = await claim_one(operator, worker)
+        job = await enqueue(operator, after=[attempt.job_id], needs_approval=True)
+        if approved_first:
+            assert await operator.fetchval("select fenceline.approve_job($1)", job) == "waiting"
+            assert await finish(operator, attempt) == "accepted"
+        else:
+            assert await finish(operator, attempt) == "accepted"
+            assert await status(operator, job) == "awaiting_approval"
+            assert await operator.fetchval("select fenceline.approve_job($1)", job) == "queued"
+        assert await status(operator, job) == "queued"
+
+
 async def key_admits_one_while_claims_overlap(connect: Connect) -> None:
     operator = await connect()
     worker = await register(operator)
@@ -220,6 +267,9 @@ GATE_SCENARIOS = (
     many_children_release_the_fan_in_once,
     late_waiter_is_released,
     early_waiter_is_released,
+    waiter_unseen_by_an_old_snapshot_is_released,
+    late_waiter_of_a_deleted_job_is_released,
+    approval_and_dependencies_are_both_gates,
     key_admits_one_while_claims_overlap,
     freed_key_admits_the_next,
     open_user_transaction_holds_up_nobody,

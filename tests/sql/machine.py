@@ -321,6 +321,12 @@ class Queue(MachineBase):
             if self.model.workers[self.workers[other]].stopped:
                 self.register(other)
 
+    @rule(place=PLACE, seconds=st.sampled_from([5, 20]))
+    def maintain_later(self, place: int, seconds: int) -> None:
+        """Timers need both, so both together more often than chance would have it."""
+        self.pass_time(seconds)
+        self.maintain(place)
+
 
 def require(allowed: bool) -> None:  # noqa: FBT001 - reads as a sentence
     if not allowed:

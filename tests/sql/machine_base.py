@@ -66,11 +66,13 @@ class MachineBase(RuleBasedStateMachine):
         try:
             expected = model()
         except Refused as refused:
-            with pytest.raises(psycopg.Error) as raised:
-                database()
-            assert raised.value.sqlstate == refused.sqlstate
-            return None
-        return database(), expected
+            sqlstate = refused.sqlstate
+        else:
+            return database(), expected
+        with pytest.raises(psycopg.Error) as raised:
+            database()
+        assert raised.value.sqlstate == sqlstate
+        return None
 
     def register(self, place: int) -> None:
         [(number,)] = self.sql("select fenceline.register_worker('w', %s)", LEASE_SECONDS, worker=place)

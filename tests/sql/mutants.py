@@ -228,6 +228,20 @@ MUTANTS = (
         gate_scenarios.late_waiter_is_released,
     ),
     mutant(
+        "old_snapshot_not_looked_at_again",
+        "settle",
+        "if current_setting('transaction_isolation') <> 'read committed' then",
+        "if false then",
+        gate_scenarios.waiter_unseen_by_an_old_snapshot_is_released,
+    ),
+    mutant(
+        "deleted_dependency_waited_for",
+        "verify_dependencies",
+        "or not exists (select 1 from fenceline.job j where j.id = d.after_id)",
+        "",
+        gate_scenarios.late_waiter_of_a_deleted_job_is_released,
+    ),
+    mutant(
         "cancel_request_forgotten",
         "end_attempt",
         "if not v_final and p_run.cancel_requested_at is not null then",
@@ -253,6 +267,6 @@ MUTANTS = (
         "approve_job",
         "if v_held.pending > 0 then",
         "if false then",
-        None,
+        gate_scenarios.approval_and_dependencies_are_both_gates,
     ),
 )

@@ -23,7 +23,7 @@ Record = Callable[[object], None]
 CLAIM = "select * from fenceline.claim_jobs(%s, %s, 100)"
 FINISH = "select * from fenceline.finish_attempts(%s::bigint[], %s::uuid[])"
 CLAIM_PAGES = 1500
-LIST_PAGES = 6000  # a scan of `job` touches 40,000 pages, one of `history` 13,000
+LIST_PAGES = 8000  # a scan of `job` touches 40,000 pages, one of `history` 13,000
 
 
 @pytest.fixture(scope="module")

@@ -15,5 +15,6 @@ MOVES = {
 
 def test_database_agrees_with_model_after_every_step(database: str) -> None:
     run_machine(database, examples=EXAMPLES)
+    print(f"{Queue.steps} steps", dict(Queue.seen.most_common()))  # noqa: T201 - pytest -s shows it
     assert Queue.steps >= LEAST_STEPS
     assert set(Queue.seen) >= MOVES

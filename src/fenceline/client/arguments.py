@@ -51,7 +51,7 @@ class Arguments:
         try:
             return self._args.validate_python(args)
         except ValidationError as error:
-            raise InvalidArgs(self._explain("args", error)) from error
+            raise InvalidArgs(self._explain("args", "do", error)) from error
 
     def dump(self, values: Mapping[str, Any]) -> str:
         """Validated args as JSON text. Raises InvalidArgs where JSON has no form for a value, or it is too deep."""
@@ -73,7 +73,7 @@ class Arguments:
         try:
             return self._args.validate_json(text)
         except ValidationError as error:
-            raise InvalidArgs(self._explain("args", error)) from error
+            raise InvalidArgs(self._explain("args", "do", error)) from error
 
     def encode_result(self, value: Any) -> str | None:
         """A handler's return value as JSON text; None stays None. Raises InvalidResult."""
@@ -84,7 +84,7 @@ class Arguments:
         try:
             return _dump(self._result, self._result.validate_python(value))
         except ValidationError as error:
-            raise InvalidResult(self._explain("the result", error)) from error
+            raise InvalidResult(self._explain("the result", "does", error)) from error
         except ValueError as error:
             raise InvalidResult(f"the result of kind {self.kind!r} cannot be written as JSON: {error}") from error
 
@@ -98,7 +98,7 @@ class Arguments:
             # As JSON, not as Python: only so do "1.50" and "2026-01-31" become Decimal and date in every mode.
             return self._result.validate_json(json.dumps(value))
         except ValidationError as error:
-            raise InvalidResult(self._explain("the result", error)) from error
+            raise InvalidResult(self._explain("the result", "does", error)) from error
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
@@ -143,13 +143,13 @@ class Arguments:
                 f"an annotation of handler {self._handler.__qualname__} has no form in JSON: {error.message}"
             ) from error
 
-    def _explain(self, what: str, error: "ValidationError") -> str:
+    def _explain(self, what: str, verb: str, error: "ValidationError") -> str:
         problems = "; ".join(
             f"{'.'.join(str(part) for part in problem['loc']) or what}: {problem['msg']}"
             + (f" (got {problem['input']!r:.80})" if problem["type"] != "missing" else "")
             for problem in error.errors(include_url=False)[:10]
         )
-        return f"{what} of kind {self.kind!r} do not fit its handler: {problems}"
+        return f"{what} of kind {self.kind!r} {verb} not fit its handler: {problems}"
 
 
 class _Annotated:

@@ -16,8 +16,9 @@ begin
     delete from fenceline.dependency d where d.after_id = any(p_ended) returning d.waiter_id, d.after_id
   ), counted as (
     select g.waiter_id, count(*)::integer as n,
-           min(g.after_id) filter (where h.outcome not in ('succeeded', 'succeeded_with_errors')) as failed
-    from gone g join fenceline.history h on h.job_id = g.after_id and h.final
+           -- No outcome: it ended and was deleted before this list became visible (verify_dependencies).
+           min(g.after_id) filter (where coalesce(h.outcome, '') not in ('succeeded', 'succeeded_with_errors')) as failed
+    from gone g left join fenceline.history h on h.job_id = g.after_id and h.final
     group by g.waiter_id
   )
   select array_agg(waiter_id order by waiter_id), array_agg(n order by waiter_id),

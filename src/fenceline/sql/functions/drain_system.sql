@@ -1,4 +1,5 @@
--- System drain: refuses enqueues from outside (FL014) while claims, children, retries and schedules go on; or resumes.
+-- System drain: refuses enqueues from outside (FL014), retry_job among them, while claims, children, retries of failed
+-- attempts and schedules go on; or resumes.
 -- roles: admin
 create or replace function fenceline.drain_system(p_draining boolean, p_actor text default null, p_reason text default null)
 returns void

@@ -9,7 +9,7 @@
 --             than the lane that lists the kind
 -- p_origin    'outside', or 'child' / 'schedule', which a system drain lets through
 -- Returns the job's public id, its internal id, and whether this call made it (false: deduplicated or repeated).
--- Raises FL001–FL009, FL013, FL014, FL020; then nothing has changed.
+-- Raises FL001–FL008, FL013, FL014, FL017, FL020; then nothing has changed.
 -- roles: producer, worker
 create or replace function fenceline.enqueue(
   p_kind text,

@@ -2,6 +2,7 @@
 -- renews.
 --
 -- p_kinds     the kinds it has handlers for; null: all
+-- Raises FL007 for a lease outside 0.1 to 86400 seconds.
 -- roles: worker
 create or replace function fenceline.register_worker(
   p_name text,

@@ -10,6 +10,10 @@ declare
   v_round bigint[] := p_job_ids;
   v_uses integer := coalesce(p_uses, 0);
 begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    -- This snapshot may be older than a waiter: verify_dependencies looks again when this has been committed.
+    insert into fenceline.dependency_check (waiter_id) select i from unnest(p_job_ids) i on conflict do nothing;
+  end if;
   while v_round is not null loop
     if v_uses & 2 <> 0 then
       delete from fenceline.resource_lock where job_id = any(v_round);

@@ -4,6 +4,9 @@
 -- A new waiter is looked at until every transaction that could have overlooked its list has ended: the first look
 -- notes the newest transaction id there is, and the look after the oldest running one has passed it is the last. From
 -- then on whoever ends a dependency sees the list. Returns how many waiters were looked at.
+--
+-- Two more cases end here: a job that ended in a REPEATABLE READ transaction, whose snapshot may be older than the list
+-- (settle then asks for a look at the ended job), and one that ended and was deleted before the list became visible.
 -- roles: none
 create or replace function fenceline.verify_dependencies(p_limit integer default 1000) returns integer
 language plpgsql as $$
@@ -20,8 +23,9 @@ begin
   end if;
   select array_agg(distinct d.after_id) into v_ended
   from fenceline.dependency d
-  join fenceline.history h on h.job_id = d.after_id and h.final
-  where d.waiter_id = any(v_waiters);
+  where (d.waiter_id = any(v_waiters) or d.after_id = any(v_waiters))
+    and (exists (select 1 from fenceline.history h where h.job_id = d.after_id and h.final)
+         or not exists (select 1 from fenceline.job j where j.id = d.after_id));
   if v_ended is not null then
     v_ended := fenceline.advance_waiters(v_ended);
     if v_ended is not null then

@@ -1,4 +1,5 @@
--- One page of a list of jobs, newest first: rows of the view `jobs`, and the cursor of the next page in every row.
+-- One page of a list of jobs, newest first: `jobs`, a JSON array of rows of the view `jobs`, and `next_cursor`, null on
+-- the last page.
 -- Filters and bounds as in find_jobs. An unknown status is FL007, a limit outside 1 to 1000 too.
 -- roles: producer, worker, reader
 create or replace function fenceline.list_jobs(
