@@ -12,7 +12,7 @@ up: $(INSTALLED)
 
 # On the embedded PostgreSQL 18, or on the server that FENCELINE_TEST_DSN names.
 test: $(INSTALLED)
-	.venv/bin/pytest -n $(WORKERS) --ignore=tests/chaos $(ARGS)
+	.venv/bin/pytest -n $(WORKERS) --dist loadgroup --ignore=tests/chaos $(ARGS)
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .

@@ -12,6 +12,7 @@ from tests.sql.queue import Queue, use_json
 pytest.register_assert_rewrite(
     "tests.sql.machine",
     "tests.sql.machine_base",
+    "tests.sql.machine_operators",
     "tests.sql.observed",
     "tests.sql.sessions",
     "tests.sql.claim_scenarios",

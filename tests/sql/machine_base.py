@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, LiteralString
 from uuid import UUID
 
+import hypothesis.strategies as st
 import psycopg
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant
@@ -13,6 +14,11 @@ from tests.sql.model import FINAL, LEASE_SECONDS, STALE_SECONDS, Attempt, Job, M
 from tests.sql.observed import RESET, Observed, observe
 
 WORKERS = 3
+
+PICK = st.integers(0, 10**6)  # one of however many there are
+PLACE = st.integers(0, WORKERS - 1)
+RARELY = st.sampled_from([False, False, False, True])
+LANES = st.sampled_from(["default", "default", "narrow"])
 
 # Partitions and retention have tests of their own, so upkeep is never due.
 START_EMPTY = f"""

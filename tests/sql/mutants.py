@@ -114,9 +114,9 @@ MUTANTS = (
     ),
     mutant(
         "quarantine_forgotten",
-        "report_crash",
-        "case when v_deaths >= 3",
-        "case when v_deaths >= 99",
+        "end_crashed",
+        "case when p_deaths >= 3",
+        "case when p_deaths >= 99",
         end_scenarios.third_death_alone_is_quarantine,
     ),
     mutant(

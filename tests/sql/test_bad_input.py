@@ -168,6 +168,12 @@ SIZES_AND_JSON = [
     refused("FL006", r"""select fenceline.enqueue('work', '{{"\u0000": 1}}')""", "kind 'work'", r"\u0000"),
     refused("FL006", r"""select fenceline.enqueue('work', '{{}}', '{{"key": "\u0000"}}')""", "kind 'work'", r"\u0000"),
     refused("FL006", r"""select fenceline.enqueue_jobs('[{{"kind": "\u0000"}}]')""", "jobs cannot", r"\u0000"),
+    refused(
+        "FL006",
+        "select fenceline.enqueue('work', '{{}}', ('{{\"snapshot\": ' || repeat('[', 5000) || repeat(']', 5000) || '}}')::json)",
+        "snapshot of kind 'work'",
+        "nested too deeply",
+    ),
     *[
         refused("FL007", f"select fenceline.enqueue('work', {args})", "args of kind 'work' must be a JSON object", rule)
         for args, rule in [("'[]'", "array"), ("'5'", "number"), ("'null'", "null"), ("null", "nothing")]

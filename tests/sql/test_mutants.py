@@ -12,7 +12,7 @@ from tests.sql.machine import run_machine
 from tests.sql.mutants import MUTANTS, Mutant, Scenario
 from tests.sql.sessions import sessions
 
-EXAMPLES = 120  # of the state machine: enough to catch the mutants that are left to it
+EXAMPLES = 80  # of the state machine: enough to catch the mutants that are left to it
 
 CloneDatabase = Callable[[], str]
 MACHINE = "state_machine"

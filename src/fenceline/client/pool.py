@@ -5,15 +5,17 @@ statements leave nothing behind on a connection, so this pool needs none.
 """
 
 import asyncio
+import contextlib
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import asyncpg
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+
+CLOSE_SECONDS = 1.0
 
 
 class Pool:
@@ -23,13 +25,19 @@ class Pool:
         self._idle: list[Connection] = []
         self._closed = False
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def connection(self) -> "AsyncIterator[Connection]":
         """A connection of one's own for the block; thrown away when the block ends in the middle of a statement."""
         async with self._free:
             connection = self._take_idle() or await self._connect()
             try:
                 yield connection
+            except asyncio.CancelledError:
+                # Cut off, the server would carry on with a statement that nobody waits for; closing stops it.
+                with contextlib.suppress(Exception):
+                    await connection.close(timeout=CLOSE_SECONDS)
+                connection.terminate()
+                raise
             except BaseException as error:
                 if getattr(error, "sqlstate", None) is None:
                     connection.terminate()

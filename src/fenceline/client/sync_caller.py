@@ -87,12 +87,12 @@ class _Background:
         self._loop.close()
 
     async def _wind_up(self) -> None:
-        await self._caller.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()
         if others:
             await asyncio.wait(others)
+        await self._caller.close()
 
 
 SyncCallerOf = Callable[[], SyncCaller]

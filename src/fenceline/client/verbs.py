@@ -19,9 +19,10 @@ from fenceline.model.status import Status
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
-class Job(Generic[R]):
+class Job(Generic[R_co]):
     """A handle to one job: cheap to make, holds no state but the job's id.
 
     `created` is False when an enqueue returned a job that was there before (dedupe key, idempotency key).
@@ -66,7 +67,7 @@ class Job(Generic[R]):
         """Wait until the job has ended, and return how. Raises TimeoutError, NotFound."""
         return (await self._outcome(timeout)).status
 
-    async def result(self, timeout: float | None = None) -> R:
+    async def result(self, timeout: float | None = None) -> R_co:
         """Wait until the job has ended and return its result, as the type its handler declares.
 
         Raises JobFailed or JobCancelled when there is none, TimeoutError, NotFound.
@@ -107,7 +108,7 @@ class Job(Generic[R]):
         """End a job that awaits approval. Raises WrongStatus."""
         return await self._caller_of().call(calls.reject_job(self._job_id, actor=actor, reason=reason))
 
-    async def retry(self, *, actor: str | None = None) -> "Job[R]":
+    async def retry(self, *, actor: str | None = None) -> "Job[R_co]":
         """Run a finished job again, as a new job with the same args and snapshot. Raises WrongStatus."""
         job_id = await self._caller_of().call(calls.retry_job(self._job_id, actor=actor))
         return Job(self._caller_of, job_id, arguments=self._arguments)

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.database.calls import Call, Row
+from fenceline.model.json_text import stored_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class LaneForWorker:
     enabled: bool
     limited: bool
     suspects: bool
+    ready: bool
+    wanted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,11 @@ def register_worker(
     )
 
 
-def worker_lanes(lanes: list[str] | None) -> Call[list[LaneForWorker]]:
+def worker_lanes(lanes: list[str] | None, worker_id: int) -> Call[list[LaneForWorker]]:
     return Call(
-        "select name, slots, poll_interval_ms, enabled, limited, suspects from fenceline.worker_lanes($1)",
-        (lanes,),
+        "select name, slots, poll_interval_ms, enabled, limited, suspects, ready, wanted "
+        "from fenceline.worker_lanes($1, $2)",
+        (lanes, worker_id),
         lambda rows: [LaneForWorker(*row) for row in rows],
         repeatable=True,
     )
@@ -73,7 +77,7 @@ def worker_lanes(lanes: list[str] | None) -> Call[list[LaneForWorker]]:
 
 CLAIM_SQL = (
     "select job_id, attempt_id, token, number, kind, args, tenant, priority, seq, max_attempts, timeout_seconds, "
-    "alone, more from fenceline.claim_jobs($1, $2, $3, null, $4, $5, $6, $7, $8)"
+    "alone, more from fenceline.claim_jobs($1, $2, $3, $9, $4, $5, $6, $7, $8)"
 )
 
 
@@ -86,7 +90,9 @@ def claim_jobs(
     wait_seconds: float | None,
     alone: bool,
     floors: Mapping[int, int],
+    kinds: list[str] | None = None,
 ) -> Call[list[Row]]:
+    """`kinds` None: those that the worker registered with."""
     priorities = sorted(floors, reverse=True)
     return Call(
         CLAIM_SQL,
@@ -99,6 +105,7 @@ def claim_jobs(
             alone,
             priorities or None,
             [floors[priority] for priority in priorities] or None,
+            kinds,
         ),
         _rows,
         repeatable=True,  # by its request id
@@ -125,7 +132,7 @@ def finish_attempts(columns: Sequence[list[Any] | None]) -> Call[list[Row]]:
 def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]]) -> Call[bool]:
     return Call(
         "select fenceline.write_log($1, $2, cast($3 as jsonb))",
-        (job_id, attempt_id, json.dumps(list(lines), default=str)),
+        (job_id, attempt_id, stored_json(list(lines))),
         _scalar,
     )
 
@@ -152,5 +159,33 @@ def report_crash(worker_id: int, suspects: list[UUID], error: Mapping[str, Any])
     )
 
 
+def crash_attempt(job_id: int, attempt_id: UUID, error: str | None) -> Call[str]:
+    """`error` is JSON text. Answers accepted, already or stale."""
+    return Call(
+        "select fenceline.crash_attempt($1, $2, cast($3 as jsonb))",
+        (job_id, attempt_id, error),
+        _scalar,
+        repeatable=True,
+    )
+
+
+def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row]]:
+    """Rows of attempt_id, word (`stale` or `cancel`) and the seconds of grace left; none: all is well."""
+    return Call(
+        "select attempt_id, word, grace_seconds from fenceline.check_attempts($1, $2)",
+        (job_ids, attempt_ids),
+        _rows,
+        repeatable=True,
+    )
+
+
 def maintain() -> Call[Any]:
     return Call("select fenceline.maintain()", (), _scalar, repeatable=True)
+
+
+#: A channel that only tells listeners that they can hear.
+CANARY = "fenceline_canary"
+
+
+def send_canary(payload: str) -> Call[None]:
+    return Call("select pg_notify($1, $2)", (CANARY, payload), _nothing, repeatable=True)

@@ -9,18 +9,19 @@ import os
 from uuid import UUID
 
 ENTRY = 16
-ENTRIES = 1024
 _FREE = bytes(ENTRY)
 
 
 class Board:
-    def __init__(self, descriptor: int | None = None) -> None:
+    def __init__(self, descriptor: int | None = None, *, entries: int = 1024) -> None:
+        """A new board, or the one behind a descriptor."""
         if descriptor is None:
             descriptor = os.memfd_create("fenceline-board") if hasattr(os, "memfd_create") else _unnamed_file()
-            os.ftruncate(descriptor, ENTRY * ENTRIES)
+            os.ftruncate(descriptor, ENTRY * entries)
         self.descriptor = descriptor
-        self._memory = mmap.mmap(descriptor, ENTRY * ENTRIES)
-        self._free = list(range(ENTRIES - 1, -1, -1))
+        self._size = os.fstat(descriptor).st_size
+        self._memory = mmap.mmap(descriptor, self._size)
+        self._free = list(range(self._size // ENTRY - 1, -1, -1))
 
     def note(self, attempt_id: UUID) -> int:
         """Note a running attempt; the place is given back to `erase`."""
@@ -35,11 +36,11 @@ class Board:
         self._free.append(place)
 
     def read(self) -> list[UUID]:
-        entries = (self._memory[start : start + ENTRY] for start in range(0, ENTRY * ENTRIES, ENTRY))
+        entries = (self._memory[start : start + ENTRY] for start in range(0, self._size, ENTRY))
         return [UUID(bytes=entry) for entry in entries if entry != _FREE]
 
     def clear(self) -> None:
-        self._memory[:] = bytes(ENTRY * ENTRIES)
+        self._memory[:] = bytes(self._size)
 
     def close(self) -> None:
         self._memory.close()

@@ -16,12 +16,13 @@ from uuid import UUID
 from fenceline.client.app import Fenceline
 from fenceline.database import worker_calls
 from fenceline.errors import ConnectionLost
-from fenceline.worker.attempt import Ending
+from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.board import Board
 from fenceline.worker.claimer import Claimer
 from fenceline.worker.context import job_logging
 from fenceline.worker.executor import Executor
 from fenceline.worker.finisher import Finisher
+from fenceline.worker.keeper import LEASE_MARGIN
 from fenceline.worker.line import Line
 from fenceline.worker.listener import Listener
 from fenceline.worker.settings import Counters, WorkerSettings
@@ -30,6 +31,9 @@ log = logging.getLogger("fenceline.worker")
 
 #: A handler that has run for so long is announced as started, and its log lines are written.
 MOMENT_SECONDS = 0.5
+#: How long a claim that is under way when the worker is told to stop may take to be answered.
+LAST_CLAIM_SECONDS = 0.5
+SILENT_LOOKS = 2
 
 
 class Child:
@@ -50,7 +54,9 @@ class Child:
             counters=self.counters,
         )
         self._claimer: Claimer | None = None
+        self._listener: Listener | None = None
         self._stop = asyncio.Event()
+        self._renewed = time.monotonic()
 
     @property
     def fail_kinds(self) -> list[str]:
@@ -80,36 +86,33 @@ class Child:
 
     async def run(self) -> None:
         """Work until `stop` is called and what was running has ended. `register` comes first."""
-        claimer = self._claimer = Claimer(
-            self.worker_id,
-            self._settings,
-            executor=self._executor,
-            counters=self.counters,
-            run=self._claim_line.call,
-            read_lanes=lambda: self._claim_line.call(worker_calls.worker_lanes(_listed(self._settings.lanes))),
-        )
-        listener = Listener(
+        claimer = self._claimer = self._make_claimer(self._settings)
+        listener = self._listener = Listener(
             self._caller.connect,
             {"fenceline_ready": claimer.wake, "fenceline_cancel": self._hear_cancel},
             on_connect=claimer.wake,
+            send=self._claim_line.call,
         )
         with job_logging():
             async with asyncio.TaskGroup() as tasks:
+                claiming = tasks.create_task(claimer.run(), name="claimer")
                 loops = [
                     tasks.create_task(loop, name=name)
                     for name, loop in (
-                        ("claimer", claimer.run()),
                         ("executor", self._executor.run()),
                         ("finisher", self._finisher.run()),
                         ("listener", listener.run()),
                         ("moments", self._each_moment()),
+                        ("lease", self._watch_lease()),
                     )
                 ]
-                await self._stop.wait()
+                await self._until_stopped(claimer)
                 claimer.stopping = True
                 claimer.wake()
-                for attempt in self._executor.take_back():
-                    self._finisher.add(Ending(attempt, outcome="released"))
+                # A claim under way would bring more; its answer is awaited, but not for ever.
+                await asyncio.wait({claiming}, timeout=LAST_CLAIM_SECONDS)
+                claiming.cancel()
+                self._hand_back(self._executor.take_back())
                 await self._until_idle()
                 await self._finisher.flushed()
                 for loop in loops:
@@ -117,26 +120,43 @@ class Child:
 
     async def run_one(self) -> bool | None:
         """Claim one job, run it and finish it: True, False (it failed) or None (there was none)."""
-        claimer = self._claimer = Claimer(
+        claimer = self._claimer = self._make_claimer(
+            WorkerSettings(lanes=self._settings.lanes, concurrency=1, threads=1, batch=1)
+        )
+        with job_logging():
+            if not await claimer.claim_one():
+                return None
+            loops = [asyncio.create_task(loop) for loop in (self._executor.run(), self._each_moment())]
+            await self._until_idle()
+            await self._finisher.run_once()
+            for loop in loops:
+                loop.cancel()
+        good = {"succeeded", "succeeded_with_errors"}
+        return set(self.counters.ended) <= good
+
+    def _make_claimer(self, settings: WorkerSettings) -> Claimer:
+        modes = {kind: self._executor.mode_of(kind) for kind in self._app.handlers}
+        home_lanes: dict[str, set[str]] = {}
+        for kind, handler in self._app.handlers.items():
+            home_lanes.setdefault(handler.says.get("lane", "default"), set()).add(modes[kind])
+        return Claimer(
             self.worker_id,
-            WorkerSettings(lanes=self._settings.lanes, concurrency=1, threads=1, batch=1),
+            settings,
             executor=self._executor,
             counters=self.counters,
             run=self._claim_line.call,
-            read_lanes=lambda: self._claim_line.call(worker_calls.worker_lanes(_listed(self._settings.lanes))),
+            read_lanes=lambda: self._claim_line.call(
+                worker_calls.worker_lanes(_listed(self._settings.lanes), self.worker_id)
+            ),
+            hand_back=self._hand_back,
+            modes=modes,
+            home_lanes=home_lanes,
+            is_deaf=lambda: self._listener is None or self._listener.deaf,
         )
-        with job_logging():
-            claimed = await claimer.claim_one()
-            if not claimed:
-                return None
-            running = asyncio.create_task(self._executor.run())
-            moments = asyncio.create_task(self._each_moment())
-            await self._until_idle()
-            await self._finisher.run_once()
-            running.cancel()
-            moments.cancel()
-        good = {"succeeded", "succeeded_with_errors"}
-        return set(self.counters.ended) <= good
+
+    def _hand_back(self, attempts: list[Attempt]) -> None:
+        for attempt in attempts:
+            self._finisher.add(Ending(attempt, outcome="released"))
 
     def stop(self) -> None:
         """Stop claiming, hand back what has not started, end when the rest has."""
@@ -150,6 +170,10 @@ class Child:
         for attempt_id in attempt_ids:
             self._executor.request_cancel(attempt_id)
 
+    def renewed(self, at: float) -> None:
+        """The keeper has renewed the lease, at that time of the monotonic clock, which processes share."""
+        self._renewed = at
+
     def lose(self) -> None:
         """The lease is over, or about to be: stop everything, nothing that is written now will be accepted."""
         log.error("the lease could not be renewed: handlers are stopped before it ends")
@@ -159,10 +183,6 @@ class Child:
         for attempt_id in list(self._executor.running):
             self._executor.abandon(attempt_id)
         self._stop.set()
-
-    @property
-    def lost(self) -> asyncio.Event | None:
-        return None if self._claimer is None else self._claimer.lost
 
     def close(self) -> None:
         self._executor.close()
@@ -178,6 +198,30 @@ class Child:
         worker, _, attempt = payload.partition("/")
         if worker == str(self.worker_id):
             self._executor.request_cancel(UUID(attempt))
+
+    async def _until_stopped(self, claimer: Claimer) -> None:
+        stopped = asyncio.create_task(self._stop.wait())
+        lost = asyncio.create_task(claimer.lost.wait())
+        try:
+            await asyncio.wait({stopped, lost}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopped.cancel()
+            lost.cancel()
+        if claimer.lost.is_set():
+            self.lose()
+
+    async def _watch_lease(self) -> None:
+        """The keeper tells of every renewal. When it is silent, because it is frozen, handlers stop all the same.
+
+        Twice in a row, with a turn of the loop between: after a handler has blocked it, the good news may still be
+        waiting to be read.
+        """
+        overdue = 0
+        while overdue < SILENT_LOOKS:
+            await asyncio.sleep(min(0.5, self._settings.lease_seconds / 20))
+            silent = time.monotonic() - self._renewed > self._settings.lease_seconds * LEASE_MARGIN
+            overdue = overdue + 1 if silent else 0
+        self.lose()
 
     async def _until_idle(self) -> None:
         while not self._executor.idle:

@@ -1,22 +1,25 @@
 """Claims jobs, lane by lane, as many as this process can use.
 
-A lane is claimed from when its interval is over, when a notification says that there is work, and as long as claims
-come back full. How many to ask for follows what the jobs turn out to be: where they take milliseconds, a batch is
-fetched ahead while the last one runs; where they take longer, or where the lane has limits, only what can start now.
+A lane is claimed from when a notification says that there is work, when a poll finds some, and as long as claims come
+back full. One poll reads all lanes: their settings, and which of them have jobs. How many to ask for follows what the
+jobs turn out to be: where they take milliseconds, a batch is fetched ahead while the last one runs; where they take
+longer, or where the lane has limits, only what can start now.
 """
 
 import asyncio
 import contextlib
 import logging
+import random
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from math import inf
 from uuid import uuid4
 
 from fenceline.database import worker_calls
 from fenceline.database.calls import Call, Row
 from fenceline.database.worker_calls import LaneForWorker
-from fenceline.errors import WorkerLost
+from fenceline.errors import UnknownLane, WorkerLost
 from fenceline.worker.attempt import Attempt
 from fenceline.worker.executor import Executor
 from fenceline.worker.settings import Counters, WorkerSettings
@@ -25,10 +28,14 @@ log = logging.getLogger("fenceline.worker")
 
 #: After going idle a lane is looked at again soon: the wake-up of a job that was just committed may have been missed.
 FIRST_POLLS_SECONDS = (0.02, 0.1, 0.5)
+#: From this one on they look below the lower bounds too, for jobs that were given back.
+FULL_SCAN_POLL = 2
 #: A lane whose jobs take less than this on average is fetched ahead.
 QUICK_SECONDS = 0.005
-#: How long the database remembers that this worker waits.
+#: How long the database remembers that this worker waits; it is told again when half of that is over.
 WAIT_SECONDS = 60.0
+#: When suspects have waited for so long, the process runs empty so that they get their turn.
+SUSPECTS_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -36,21 +43,24 @@ class LaneState:
     """What the claimer remembers of a lane."""
 
     name: str
+    modes: set[str]  # how the kinds seen in it are run
+    in_use: bool = False  # the app has jobs there
     poll_seconds: float = 5.0
     enabled: bool = True
     limited: bool = False
     suspects: bool = False
-    due_at: float = 0.0
+    wanted: bool = False
+    due_at: float = 0.0  # infinite: when a poll finds jobs
     empty_polls: int = 0
+    waits_since: float = -inf
+    shut: frozenset[str] = frozenset()  # modes without room when it was last found empty
     mean_seconds: float = 1.0  # of its jobs' run times; a cautious start
-    mode: str = "loop"
     floors: dict[int, int] = field(default_factory=dict)
 
     def found_nothing(self, now: float) -> None:
         pauses = FIRST_POLLS_SECONDS
-        pause = pauses[self.empty_polls] if self.empty_polls < len(pauses) else self.poll_seconds
+        self.due_at = now + pauses[self.empty_polls] if self.empty_polls < len(pauses) else inf
         self.empty_polls += 1
-        self.due_at = now + min(pause, self.poll_seconds)
 
     def wake(self) -> None:
         self.due_at = 0.0
@@ -67,15 +77,26 @@ class Claimer:
         counters: Counters,
         run: Callable[[Call[list[Row]]], Awaitable[list[Row]]],
         read_lanes: Callable[[], Awaitable[list[LaneForWorker]]],
+        hand_back: Callable[[list[Attempt]], None],
+        modes: dict[str, str],
+        home_lanes: dict[str, set[str]],
+        is_deaf: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`modes`: how each kind is run; `home_lanes`: the lanes that decorators name, with the modes of their kinds."""
         self._worker_id = worker_id
         self._settings = settings
         self._executor = executor
         self._counters = counters
         self._run_call = run
         self._read_lanes = read_lanes
+        self._hand_back = hand_back
+        self._modes = modes
+        self._home_lanes = home_lanes
+        self._is_deaf = is_deaf
         self.lanes: dict[str, LaneState] = {}
         self._lanes_due = 0.0
+        self._suspects_since: float | None = None
+        self._patience = SUSPECTS_PATIENCE_SECONDS
         self._news = executor.changed  # one event for everything that may make a claim worth while
         self.stopping = False
         self.lost = asyncio.Event()
@@ -85,7 +106,9 @@ class Claimer:
         for state in self.lanes.values():
             if lane is None or state.name == lane:
                 state.wake()
-        self._lanes_due = 0.0
+        known = self.lanes.get(lane or "")
+        if known is None or not known.enabled:
+            self._lanes_due = 0.0
         self._news.set()
 
     async def run(self) -> None:
@@ -95,104 +118,192 @@ class Claimer:
 
     async def run_once(self) -> int:
         """Look at every lane that is due and claim what there is room for; returns how many were claimed."""
-        now = time.monotonic()
-        if now >= self._lanes_due:
-            await self._refresh(now)
         claimed = 0
-        for state in list(self.lanes.values()):
-            if self.stopping:
-                break
-            if state.enabled and time.monotonic() >= state.due_at:
-                claimed += await self._claim_from(state)
+        # Jobs first: who was notified need not wait for a look at the settings, the database knows them anyway.
+        if not self._runs_empty():
+            for state in list(self.lanes.values()):
+                if self.stopping:
+                    return claimed
+                if state.enabled and self._is_due(state, time.monotonic()):
+                    claimed += await self._claim_from(state)
+        if time.monotonic() >= self._lanes_due and not self.stopping:
+            await self._refresh(time.monotonic())
+        if self._suspects_since is not None and self._executor.idle:
+            claimed += await self._claim_suspects()
         return claimed
 
     async def claim_one(self) -> int:
-        """Claim a single job from the first lane that has one."""
+        """Claim a single job from the first lane that has one; a suspect first, as it is alone here."""
         await self._refresh(time.monotonic())
-        for state in self.lanes.values():
-            if state.enabled and await self._claim_from(state):
-                return 1
+        for alone in (True, False):
+            for state in self.lanes.values():
+                if state.enabled and (state.suspects or not alone) and await self._claim(state, 1, alone=alone):
+                    return 1
         return 0
 
+    # Claiming --------------------------------------------------------------------------------------------------------
+
     async def _claim_from(self, state: LaneState) -> int:
-        alone = state.suspects and self._executor.idle
-        room = 1 if alone else self._room(state)
+        room, shut = self._room(state)
         if room <= 0:
             return 0
+        was_woken = state.empty_polls == 0
+        claimed = await self._claim(state, room, shut=shut)
+        now = time.monotonic()
+        if claimed:
+            state.empty_polls = 0
+            state.waits_since = -inf
+            state.shut = frozenset()
+        else:
+            state.shut = shut
+            state.waits_since = now
+            state.found_nothing(now)
+            if was_woken:
+                self._lanes_due = 0.0  # woken for nothing: another was quicker, or it was about the settings
+        return claimed
+
+    async def _claim_suspects(self) -> int:
+        """Run the jobs that shared a process with a crash, one at a time, alone in this process."""
+        claimed = 0
+        for state in [state for state in self.lanes.values() if state.enabled and state.suspects]:
+            while not self.stopping and await self._claim(state, 1, alone=True):
+                claimed += 1
+                while not self._executor.idle and not self.stopping:
+                    self._news.clear()
+                    await self._news.wait()
+            state.suspects = False
+        self._suspects_since = None
+        return claimed
+
+    async def _claim(
+        self, state: LaneState, limit: int, *, alone: bool = False, shut: frozenset[str] = frozenset()
+    ) -> int:
+        kinds = [kind for kind, mode in self._modes.items() if mode not in shut] if shut else None
         try:
             rows = await self._run_call(
                 worker_calls.claim_jobs(
                     self._worker_id,
                     state.name,
-                    room,
+                    limit,
                     request_id=uuid4(),
-                    wait_seconds=WAIT_SECONDS,
+                    wait_seconds=None if self._is_deaf() or alone else WAIT_SECONDS,
                     alone=alone,
-                    floors={} if alone else state.floors,
+                    floors={} if alone or state.empty_polls >= FULL_SCAN_POLL else state.floors,
+                    kinds=kinds,
                 )
             )
         except WorkerLost:
             self.lost.set()
             self.stopping = True
             return 0
-        if not rows:
-            state.suspects = state.suspects and not alone
-            state.found_nothing(time.monotonic())
+        except UnknownLane:
+            self._lanes_due = 0.0  # it was deleted
             return 0
         attempts = [Attempt(state.name, *row) for row in rows]
-        self._counters.claimed += len(attempts)
-        state.empty_polls = 0
-        state.mode = self._executor.mode_of(attempts[-1].kind)
-        for attempt in attempts:
-            state.floors[attempt.priority] = attempt.seq
-        self._executor.submit(attempts)
-        if alone:
-            # Alone in its process, as promised: nothing else is claimed until it has ended.
-            while not self._executor.idle and not self.stopping:
-                self._news.clear()
-                await self._news.wait()
+        if attempts:
+            self._counters.claimed += len(attempts)
+            state.in_use = True
+            state.modes.update(self._executor.mode_of(attempt.kind) for attempt in attempts)
+            if not alone:
+                for attempt in attempts:
+                    state.floors[attempt.priority] = attempt.seq
+            self._executor.submit(attempts)
         return len(attempts)
 
-    def _room(self, state: LaneState) -> int:
-        if state.suspects:
-            return 0 if not self._executor.idle else 1  # let the process run empty, so that they get their turn
-        free = self._executor.free(state.mode)
-        if state.limited or state.mean_seconds > QUICK_SECONDS:
-            return max(0, free)
-        waiting = self._executor.waiting
-        return 0 if waiting >= self._settings.batch else self._settings.batch
+    def _room(self, state: LaneState) -> tuple[int, frozenset[str]]:
+        """How many jobs of a lane to ask for, and the modes whose kinds must wait."""
+        free = {mode: self._executor.free(mode) for mode in state.modes}
+        if self._is_quick(state):
+            waiting = self._executor.waiting
+            return (0 if waiting >= self._settings.batch else self._settings.batch), frozenset()
+        # A lane full of long jobs leaves a place to each of the others, so that it does not delay their first job.
+        busy = {execution.attempt.lane for execution in self._executor.running.values()}
+        kept = sum(1 for s in self.lanes.values() if s is not state and s.in_use and s.enabled and s.name not in busy)
+        least = 0 if state.name in busy else 1
+        open_modes = {mode: max(places - kept, min(places, least)) for mode, places in free.items()}
+        shut = frozenset(mode for mode, places in open_modes.items() if places <= 0)
+        return min((places for places in open_modes.values() if places > 0), default=0), shut
+
+    def _is_quick(self, state: LaneState) -> bool:
+        """Whether jobs of a lane are worth fetching ahead."""
+        return (
+            not state.limited and not state.wanted and state.mean_seconds <= QUICK_SECONDS and state.modes == {"loop"}
+        )
 
     def note_run_time(self, lane: str, seconds: float) -> None:
         state = self.lanes.get(lane)
         if state is not None:
             state.mean_seconds += (seconds - state.mean_seconds) * 0.05
 
+    # Polling ---------------------------------------------------------------------------------------------------------
+
+    def _is_due(self, state: LaneState, now: float) -> bool:
+        return now >= state.due_at or bool(state.shut and state.shut - self._room(state)[1])
+
+    def _runs_empty(self) -> bool:
+        """Nothing new is started because suspects have waited too long for a process without others."""
+        since = self._suspects_since
+        return since is not None and time.monotonic() - since > self._patience and not self._executor.idle
+
     async def _refresh(self, now: float) -> None:
-        """Read the lanes' settings: a change takes effect within one poll interval."""
+        """Read the lanes: a change takes effect, and a job that nobody told of is found, within one poll interval."""
         seen = await self._read_lanes()
         for lane in seen:
-            state = self.lanes.setdefault(lane.name, LaneState(lane.name))
+            state = self.lanes.get(lane.name)
+            if state is None:
+                modes = self._home_lanes.get(lane.name)
+                state = LaneState(lane.name, set(modes or self._modes.values()), in_use=modes is not None)
+                self.lanes[lane.name] = state
             if lane.enabled and not state.enabled:
                 state.wake()
             state.poll_seconds = lane.poll_interval_ms / 1000
             state.enabled = lane.enabled
             state.limited = lane.limited
             state.suspects = lane.suspects
+            state.wanted = lane.wanted
+            if state.due_at > now and (lane.ready or self._must_say_that_it_waits(state, now)):
+                state.due_at = 0.0
         for name in self.lanes.keys() - {lane.name for lane in seen}:
             del self.lanes[name]
+        self._note_suspects(now)
+        self._hand_back_from({s.name for s in self.lanes.values() if s.wanted or not s.enabled})
         shortest = min((state.poll_seconds for state in self.lanes.values()), default=5.0)
-        self._lanes_due = now + shortest
+        self._lanes_due = now + shortest * random.uniform(0.9, 1.0)  # noqa: S311 - jitter
+
+    def _must_say_that_it_waits(self, state: LaneState, now: float) -> bool:
+        return not self._is_deaf() and now - state.waits_since > WAIT_SECONDS / 2 and state.due_at == inf
+
+    def _note_suspects(self, now: float) -> None:
+        if not any(state.suspects and state.enabled for state in self.lanes.values()):
+            self._suspects_since = None
+        elif self._suspects_since is None:
+            self._suspects_since = now
+            # Not the whole fleet at once.
+            self._patience = SUSPECTS_PATIENCE_SECONDS * random.uniform(1, 4)  # noqa: S311 - jitter
+
+    def _hand_back_from(self, lanes: set[str]) -> None:
+        """What was fetched ahead goes back where a lane is drained, or where another worker has nothing to do."""
+        if not lanes or self._executor.waiting == 0:
+            return
+        fetched = self._executor.take_back()
+        back = [attempt for attempt in fetched if attempt.lane in lanes]
+        self._executor.submit(attempt for attempt in fetched if attempt.lane not in lanes)
+        if back:
+            self._hand_back(back)
 
     async def _rest(self) -> None:
         """Until a lane is due and there is room, or something happens."""
         now = time.monotonic()
         self._news.clear()
-        ready = [s for s in self.lanes.values() if s.enabled and now >= s.due_at and self._room(s) > 0]
-        if ready or self.stopping:
+        waits = [self._lanes_due - now]
+        if not self._runs_empty():
+            for state in self.lanes.values():
+                if state.enabled and self._room(state)[0] > 0:
+                    waits.append(0.0 if self._is_due(state, now) else state.due_at - now)
+        timeout = min(waits)
+        if timeout <= 0 or self.stopping:
             await asyncio.sleep(0)
             return
-        waits = [s.due_at - now for s in self.lanes.values() if s.enabled and s.due_at > now]
-        timeout = max(0.0, min([*waits, self._lanes_due - now]))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._news.wait()

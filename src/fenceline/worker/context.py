@@ -1,20 +1,26 @@
 """What a handler knows and can do while it runs."""
 
+import json
 import logging
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
 
 from fenceline.errors import Cancelled
+from fenceline.model.json_text import stored_json
 from fenceline.worker.attempt import Attempt
 
 current_context: ContextVar["Context | None"] = ContextVar("fenceline_context", default=None)
 
 #: Lines that may wait to be written, per attempt; what comes beyond is counted and dropped.
 MAX_WAITING_LINES = 1000
+#: Of a line, so that those that wait are bounded in bytes too. The database cuts at its own limit and says so.
+MAX_MESSAGE = 20_000
+MAX_FIELDS = 20_000
 
 
 class Context:
@@ -70,14 +76,23 @@ class Context:
         if self._cancelled:
             raise Cancelled("the job was asked to stop")
 
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context of the enqueue, as W3C writes it, if it had one."""
+        found = self._attempt.details.get("traceparent")
+        return found if isinstance(found, str) else None
+
     def log(self, message: str, *, level: str = "info", **fields: Any) -> None:
-        """Add a line to the job's log; it is written within a second, in order."""
+        """Add a line to the job's log; it is written within a second, in order. Very long lines are cut."""
+        self.add_line(str(message), level, fields or None)
+
+    def add_line(self, message: str, level: str, fields: Mapping[str, Any] | None) -> None:
         if len(self.lines) >= MAX_WAITING_LINES:
             self.dropped_lines += 1
             return
-        line: dict[str, Any] = {"message": message, "level": level, "at": time.monotonic()}
+        line: dict[str, Any] = {"message": message[:MAX_MESSAGE], "level": level, "at": time.monotonic()}
         if fields:
-            line["fields"] = fields
+            line["fields"] = bounded_fields(fields)
         self.lines.append(line)
 
     def request_cancel(self) -> None:
@@ -85,7 +100,9 @@ class Context:
 
     def take_lines(self) -> list[dict[str, Any]]:
         """The lines that wait, with their age instead of a clock's time: only durations cross the wire."""
-        lines, self.lines = self.lines, []
+        # Not by exchanging the list: a thread may be about to append to the one it has in hand.
+        lines = self.lines[:]
+        del self.lines[: len(lines)]
         now = time.monotonic()
         for line in lines:
             line["ago_seconds"] = round(now - line.pop("at"), 6)
@@ -95,13 +112,29 @@ class Context:
         return lines
 
 
+def bounded_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as they can be stored, taken now: what they refer to may change later."""
+    text = stored_json(fields)
+    if len(text) > MAX_FIELDS:
+        return {"cut": text[:MAX_FIELDS]}
+    kept: dict[str, Any] = json.loads(text)
+    return kept
+
+
 class JobLogHandler(logging.Handler):
     """Puts what a handler logs with the standard library into its job's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         context = current_context.get()
-        if context is not None and not record.name.startswith("fenceline"):
-            context.log(record.getMessage(), level=record.levelname.lower(), logger=record.name)
+        if context is None or record.name.startswith("fenceline."):
+            return
+        try:
+            message = record.getMessage()
+            if record.exc_info:
+                message += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip()
+            context.add_line(message, record.levelname.lower(), {"logger": record.name})
+        except Exception:  # noqa: BLE001 - as every handler of logging does: a bad line is reported, not raised
+            self.handleError(record)
 
 
 @contextmanager

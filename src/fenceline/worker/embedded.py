@@ -6,7 +6,6 @@ handler that ignores being stopped cannot be killed, only fenced off.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
@@ -24,10 +23,24 @@ from fenceline.worker.settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
 
+#: After the grace period and being asked to stop, handlers have so long before they are left behind, fenced off.
+LAST_SECONDS = 1.0
+#: The database has so long to take note of the end; what it cannot be told, the lease does.
+GOODBYE_SECONDS = 0.7
+
 
 async def run_worker(app: Fenceline, settings: WorkerSettings) -> None:
-    """Work until cancelled: then stop claiming, let handlers finish within the grace period, hand back the rest."""
-    board = Board()
+    """Work until cancelled: then stop claiming, let handlers finish within the grace period, hand back the rest.
+
+    A worker that has lost its lease, because the database could not be reached, starts anew.
+    """
+    while True:
+        await _work_until_lost(app, settings)
+        log.warning("the worker has lost its lease and starts anew")
+
+
+async def _work_until_lost(app: Fenceline, settings: WorkerSettings) -> None:
+    board = Board(entries=settings.concurrency + settings.threads + settings.isolated + 64)
     child = Child(app, settings, board)
     worker_id = await child.register()
     link, helper = await _start_helper(app, settings, board)
@@ -38,16 +51,12 @@ async def run_worker(app: Fenceline, settings: WorkerSettings) -> None:
         await asyncio.shield(working)
     finally:
         child.stop()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(settings.grace_seconds):
-                await asyncio.shield(working)
+        await asyncio.wait({working}, timeout=settings.grace_seconds)
         child.hurry()
-        await asyncio.wait({working}, timeout=1.0)
+        await asyncio.wait({working}, timeout=LAST_SECONDS)
         working.cancel()
         obeying.cancel()
-        line = Line("goodbye", app.caller().connect)
-        await line.call(worker_calls.stop_worker(worker_id, child.fail_kinds))
-        line.close()
+        await _say_goodbye(app, worker_id, child.fail_kinds)
         link.send(bye=0)
         link.close()
         child.close()
@@ -55,22 +64,35 @@ async def run_worker(app: Fenceline, settings: WorkerSettings) -> None:
         board.close()
 
 
+async def _say_goodbye(app: Fenceline, worker_id: int, fail_kinds: list[str]) -> None:
+    line = Line("goodbye", app.caller().connect)
+    try:
+        async with asyncio.timeout(GOODBYE_SECONDS):
+            await line.call(worker_calls.stop_worker(worker_id, fail_kinds))
+    except TimeoutError:
+        log.warning("the database did not hear that worker %s has stopped: its lease will", worker_id)
+    finally:
+        line.close()
+
+
 async def _start_helper(app: Fenceline, settings: WorkerSettings, board: Board) -> tuple[Link, Process]:
     ours, theirs = socket.socketpair()
-    helper = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "fenceline.worker.helper", str(theirs.fileno()), str(board.descriptor),
-        str(settings.lease_seconds),
-        env={**os.environ, "FENCELINE_DSN": await app.dsn()},
-        pass_fds=(theirs.fileno(), board.descriptor),
-        start_new_session=True,
-    )  # fmt: skip
-    theirs.close()
+    with theirs:
+        helper = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fenceline.worker.helper", str(theirs.fileno()), str(board.descriptor),
+            str(settings.lease_seconds),
+            env={**os.environ, "FENCELINE_DSN": await app.dsn()},
+            pass_fds=(theirs.fileno(), board.descriptor),
+            start_new_session=True,
+        )  # fmt: skip
     return await Link.open(ours), helper
 
 
 async def _obey(link: Link, child: Child) -> None:
     while (message := await link.receive()) is not None:
-        if "cancel" in message:
+        if "renewed" in message:
+            child.renewed(message["renewed"])
+        elif "cancel" in message:
             child.cancel([UUID(attempt_id) for attempt_id in message["cancel"]])
         elif "lost" in message:
             child.lose()

@@ -1,35 +1,42 @@
-"""Runs handlers: async ones on the loop, blocking ones in threads.
+"""Runs handlers: async ones on the loop, blocking ones in threads, isolated ones in processes of their own.
 
 An async handler whose code awaits nothing cannot pause, so it runs right here without a task of its own: that is most
-of the difference between 30,000 and 50,000 small jobs per second. Any other async handler gets a task.
+of the difference between 30,000 and 50,000 small jobs per second. Any other handler gets a task.
+
+An attempt can be over before its handler is: a thread cannot be stopped, and a coroutine may ignore it. Then the attempt
+ends when it should, what the handler returns later is ignored, and its place stays taken until it does return.
 """
 
 import asyncio
-import inspect
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fenceline.client.app import Fenceline, Handler
-from fenceline.errors import Cancel, Cancelled, Fail, InvalidArgs, InvalidResult, RetryLater, Snooze
+from fenceline.client.app import Fenceline
+from fenceline.errors import Cancelled
 from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.board import Board
 from fenceline.worker.context import Context, current_context
-from fenceline.worker.failure import describe
+from fenceline.worker.failure import describe, ending_of, timed_out
+from fenceline.worker.isolation import Cell, Isolation
+from fenceline.worker.plan import Plan
 from fenceline.worker.settings import Counters, WorkerSettings
+from fenceline.worker.threads import Threads
+from fenceline.worker.tracing import all_middlewares
 
 log = logging.getLogger("fenceline.worker")
 
 #: The loop must breathe: claims, endings and signals wait for it.
 BREATH_SECONDS = 0.004
-#: How long a handler that was asked to stop may ignore it before its task is cancelled.
+#: How long a handler that was asked to stop may ignore it before its task is cancelled; at most half of its grace.
 CANCEL_PATIENCE_SECONDS = 5.0
+#: A coroutine that goes on although it was cancelled loses its attempt after so long.
+IGNORED_SECONDS = 5.0
 
 
 @dataclass(slots=True, eq=False)
@@ -38,11 +45,25 @@ class Execution:
 
     attempt: Attempt
     context: Context
+    plan: Plan
     started: float
-    place: int
+    place: int | None  # on the board; none for isolated handlers, which cannot kill this process
     task: "asyncio.Task[None] | None" = None
+    limit: asyncio.Timeout | None = None
+    cell: Cell | None = None
     announced: bool = False
-    abandoned: bool = False
+    check_at: float | None = None  # when to ask the database what became of the attempt
+    asked: bool = False  # the job is to be cancelled
+    insisted: bool = False  # and the end of its patience is set
+    stopping: bool = False  # the worker is to stop
+    abandoned: bool = False  # the attempt is gone
+    over: bool = False  # the attempt has ended; the handler may still run
+
+    def begin(self) -> None:
+        """The handler starts only now: a process had to be started first."""
+        self.started = time.perf_counter()
+        if self.limit is not None and self.attempt.timeout_seconds is not None:
+            self.limit.reschedule(asyncio.get_running_loop().time() + self.attempt.timeout_seconds)
 
 
 class Executor:
@@ -54,16 +75,18 @@ class Executor:
         finish: Callable[[Ending], None],
         board: Board,
         counters: Counters,
+        app_name: str | None = None,
     ) -> None:
-        self._app = app
-        self._settings = settings
         self._finish = finish
         self._board = board
         self._counters = counters
-        self._threads = ThreadPoolExecutor(settings.threads, thread_name_prefix="fenceline")
-        self._plans = {kind: _Plan(handler) for kind, handler in app.handlers.items()}
-        self._waiting: dict[str, deque[Attempt]] = {"loop": deque(), "thread": deque()}
-        self._busy = {"loop": 0, "thread": 0}
+        self._limits = {"loop": settings.concurrency, "thread": settings.threads, "isolated": settings.isolated}
+        middlewares = all_middlewares(app)
+        self._plans = {kind: Plan(handler, middlewares) for kind, handler in app.handlers.items()}
+        self._waiting: dict[str, deque[Attempt]] = {mode: deque() for mode in self._limits}
+        self._on_loop_now = 0
+        self._threads = Threads(self._place_is_free)
+        self._isolation = Isolation(app_name, settings)
         self.running: dict[UUID, Execution] = {}
         self._news = asyncio.Event()
         self.changed = asyncio.Event()  # a place became free
@@ -78,12 +101,25 @@ class Executor:
     def idle(self) -> bool:
         return not self.running and self.waiting == 0
 
+    @property
+    def lost_places(self) -> int:
+        """Places that handlers keep although their attempts are over."""
+        return self._threads.lost + self._on_loop_now - sum(e.plan.mode == "loop" for e in self.running.values())
+
     def free(self, mode: str) -> int:
-        limit = self._settings.concurrency if mode == "loop" else self._settings.threads
-        return limit - self._busy[mode] - len(self._waiting[mode])
+        return self._limits[mode] - self._busy(mode) - len(self._waiting[mode])
 
     def mode_of(self, kind: str) -> str:
         return self._plans[kind].mode
+
+    def _busy(self, mode: str) -> int:
+        match mode:
+            case "loop":
+                return self._on_loop_now
+            case "thread":
+                return self._threads.busy
+            case _:
+                return self._isolation.busy
 
     def submit(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
@@ -106,14 +142,16 @@ class Executor:
             await self._start_waiting()
 
     async def _start_waiting(self) -> None:
-        loop_queue, thread_queue = self._waiting["loop"], self._waiting["thread"]
-        while thread_queue and self._busy["thread"] < self._settings.threads:
-            self._start_task(thread_queue.popleft(), "thread")
+        for mode in ("thread", "isolated"):
+            queue = self._waiting[mode]
+            while queue and self._busy(mode) < self._limits[mode]:
+                self._start_task(queue.popleft())
+        loop_queue = self._waiting["loop"]
         breathed = time.perf_counter()
-        while loop_queue and self._busy["loop"] < self._settings.concurrency:
+        while loop_queue and self._on_loop_now < self._limits["loop"]:
             attempt = loop_queue.popleft()
             plan = self._plans[attempt.kind]
-            if plan.inline and attempt.timeout_seconds is None:
+            if plan.inline:
                 self._run_inline(attempt, plan)
                 now = time.perf_counter()
                 if now - breathed > BREATH_SECONDS:
@@ -121,10 +159,10 @@ class Executor:
                     await asyncio.sleep(0)
                     breathed = time.perf_counter()
             else:
-                self._start_task(attempt, "loop")
+                self._start_task(attempt)
         self.changed.set()
 
-    def _run_inline(self, attempt: Attempt, plan: "_Plan") -> None:
+    def _run_inline(self, attempt: Attempt, plan: Plan) -> None:
         context = Context(attempt)
         place = self._board.note(attempt.attempt_id)
         token = current_context.set(context)
@@ -135,11 +173,19 @@ class Executor:
                 coroutine.send(None)
             except StopIteration as returned:
                 result = plan.encode_result(returned.value)
-                ending = Ending(attempt, result=result, ran_seconds=time.perf_counter() - started)
+                ran = time.perf_counter() - started
+                # Nothing can interrupt it, so the timeout can only be told afterwards.
+                if attempt.timeout_seconds is None or ran <= attempt.timeout_seconds:
+                    ending = Ending(attempt, result=result, ran_seconds=ran)
+                else:
+                    ending = timed_out(attempt, ran)
             else:
+                coroutine.close()
                 raise AssertionError(f"{attempt.kind} paused although its code awaits nothing")
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
-            ending = _ending_of(attempt, error, time.perf_counter() - started)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
+            ending = ending_of(attempt, error, time.perf_counter() - started)
         finally:
             current_context.reset(token)
             self._board.erase(place)
@@ -147,151 +193,209 @@ class Executor:
             ending.lines = context.take_lines()
         self._finish(ending)
 
-    def _start_task(self, attempt: Attempt, mode: str) -> None:
+    def _start_task(self, attempt: Attempt) -> None:
         plan = self._plans[attempt.kind]
-        context = Context(attempt)
-        execution = Execution(attempt, context, time.perf_counter(), self._board.note(attempt.attempt_id))
-        self._busy[mode] += 1
+        place = None if plan.mode == "isolated" else self._board.note(attempt.attempt_id)
+        execution = Execution(attempt, Context(attempt), plan, time.perf_counter(), place)
         self.running[attempt.attempt_id] = execution
-        work = self._on_loop(execution, plan) if mode == "loop" else self._in_thread(execution, plan)
-        execution.task = asyncio.create_task(self._execute(execution, mode, work), name=f"{attempt.kind} {attempt.id}")
+        match plan.mode:
+            case "loop":
+                self._on_loop_now += 1
+                run = self._on_loop
+            case "thread":
+                self._threads.busy += 1  # given back by _in_thread, or by the thread
+                run = self._in_thread
+            case _:
+                self._isolation.busy += 1
+                run = self._in_process
+        execution.task = asyncio.create_task(self._execute(execution, run), name=f"{attempt.kind} {attempt.id}")
 
-    async def _execute(self, execution: Execution, mode: str, work: "Coroutine[Any, Any, str | None]") -> None:
+    async def _execute(self, execution: Execution, run: "Run") -> None:
         attempt = execution.attempt
-        plan = self._plans[attempt.kind]
-        timeout = attempt.timeout_seconds
+        timeout = None if execution.plan.mode == "isolated" else attempt.timeout_seconds
+        limit = execution.limit = asyncio.timeout(timeout)
         try:
-            try:
-                async with asyncio.timeout(timeout) as limit:
-                    result = await work
-                ending = Ending(attempt, result=result)
-            except TimeoutError:
-                if not limit.expired():
-                    raise
-                message = f"the handler ran longer than its timeout of {timeout} seconds"
-                ending = Ending(attempt, outcome="failed", error=describe(TimeoutError(message), code="timeout"))
-        except asyncio.CancelledError:
-            if execution.abandoned:
-                return  # whoever abandoned it has said how it ends
-            ending = _ending_of(attempt, Cancelled("the job was asked to stop"), None)
-            if not execution.context.cancelled:
-                ending = plan.stopped(attempt)
-        except Exception as error:  # noqa: BLE001 - whatever a handler raises is its job's failure
-            ending = _ending_of(attempt, error, None)
-        finally:
-            self._busy[mode] -= 1
-            self.running.pop(attempt.attempt_id, None)
+            async with limit:
+                ending = await run(execution)
+            if limit.expired():  # it went on although it was told to stop
+                ending = timed_out(attempt)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
+            ending = timed_out(attempt) if limit.expired() else self._ending_of(execution, error)
+        if execution.over:
+            log.warning("job %s: its handler has returned, long after its attempt ended", attempt.id)
+            self._place_is_free()
+        else:
+            self._end(execution, None if execution.abandoned else ending)
+
+    def _ending_of(self, execution: Execution, error: BaseException) -> Ending:
+        attempt = execution.attempt
+        if isinstance(error, Cancelled | asyncio.CancelledError):
+            if execution.asked:
+                return ending_of(attempt, Cancelled("the job was asked to stop"))
+            if execution.stopping:
+                return execution.plan.stopped(attempt)
+            if isinstance(error, asyncio.CancelledError):
+                # Nobody here did that: it came out of something that the handler awaits.
+                message = "the handler ended with asyncio.CancelledError although nobody had asked it to stop"
+                return Ending(attempt, outcome="failed", error=describe(RuntimeError(message)))
+        return ending_of(attempt, error)
+
+    def _end(self, execution: Execution, ending: Ending | None) -> None:
+        """The attempt is over; None: somebody else has said how it ended."""
+        execution.over = True
+        self.running.pop(execution.attempt.attempt_id, None)
+        if execution.place is not None:
             self._board.erase(execution.place)
-            self._news.set()
-            self.changed.set()
-        ending.ran_seconds = time.perf_counter() - execution.started
-        if execution.context.lines:
-            ending.lines = execution.context.take_lines()
-        self._finish(ending)
+        if ending is not None:
+            ending.ran_seconds = time.perf_counter() - execution.started
+            if execution.context.lines:
+                ending.lines = execution.context.take_lines()
+            self._finish(ending)
+        self._place_is_free()
 
-    async def _on_loop(self, execution: Execution, plan: "_Plan") -> str | None:
-        current_context.set(execution.context)
-        return plan.encode_result(await plan.call(execution.attempt, execution.context))
+    def _place_is_free(self) -> None:
+        self._news.set()
+        self.changed.set()
 
-    async def _in_thread(self, execution: Execution, plan: "_Plan") -> str | None:
-        current_context.set(execution.context)
-        context = copy_context()
+    async def _on_loop(self, execution: Execution) -> Ending:
+        plan, attempt, context = execution.plan, execution.attempt, execution.context
+        current_context.set(context)
 
-        def work() -> str | None:
-            return plan.encode_result(plan.call(execution.attempt, execution.context))
+        async def handle() -> Any:
+            return await plan.call(attempt, context)
 
-        return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, work)
+        try:
+            value = await (plan.around(context, handle) if plan.has_middleware else plan.call(attempt, context))
+        finally:
+            self._on_loop_now -= 1
+        return Ending(attempt, result=plan.encode_result(value))
+
+    async def _in_thread(self, execution: Execution) -> Ending:
+        plan, attempt, context = execution.plan, execution.attempt, execution.context
+        current_context.set(context)
+        self._threads.busy -= 1
+        if not plan.has_middleware:
+            # The result is encoded in the thread too.
+            return Ending(attempt, result=await self._thread(execution, plan.encode_result))
+        async with self._threads.reserved():
+            value = await plan.around(context, lambda: self._thread(execution, lambda value: value))
+            return Ending(attempt, result=plan.encode_result(value))
+
+    async def _thread(self, execution: Execution, finish: Callable[[Any], Any]) -> Any:
+        plan, attempt, context = execution.plan, execution.attempt, execution.context
+        future = self._threads.start(
+            lambda carried=copy_context(): carried.run(lambda: finish(plan.call_blocking(attempt, context)))
+        )
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                context.request_cancel()  # its last chance to return by itself
+                log.warning(
+                    "job %s: its attempt is over but its thread cannot be stopped: %s of %s threads are lost until "
+                    "they return", attempt.id, self._threads.lost, self._limits["thread"],
+                )  # fmt: skip
+            raise
+
+    async def _in_process(self, execution: Execution) -> Ending:
+        try:
+            return await self._isolation.run(execution)
+        finally:
+            self._isolation.busy -= 1
 
     # Stopping --------------------------------------------------------------------------------------------------------
 
-    def request_cancel(self, attempt_id: UUID) -> None:
-        """Ask a handler to stop; one that does not within its patience is cancelled (threads cannot be)."""
+    def request_cancel(self, attempt_id: UUID, grace_seconds: float | None = None) -> None:
+        """Ask a handler to stop. `grace_seconds`: what is left of its grace, once the database has told.
+
+        An async handler that does not stop by itself is cancelled before the grace is over; threads cannot be. After
+        the grace the attempt is gone, and `abandon` follows.
+        """
         execution = self.running.get(attempt_id)
-        if execution is None or execution.context.cancelled:
+        if execution is None:
+            self._release_waiting(attempt_id)
             return
-        execution.context.request_cancel()
-        if execution.task is not None and self._plans[execution.attempt.kind].mode == "loop":
-            task = execution.task
-            asyncio.get_running_loop().call_later(
-                CANCEL_PATIENCE_SECONDS, lambda: None if task.done() else task.cancel()
-            )
+        if not execution.asked:
+            execution.asked = True
+            execution.context.request_cancel()
+            if execution.cell is not None:
+                execution.cell.ask_to_stop()
+            execution.check_at = time.monotonic()
+        if grace_seconds is not None:
+            execution.check_at = time.monotonic() + grace_seconds + 0.1
+            if not execution.insisted:
+                execution.insisted = True
+                patience = min(CANCEL_PATIENCE_SECONDS, grace_seconds / 2)
+                asyncio.get_running_loop().call_later(patience, self._insist, execution)
+
+    def _release_waiting(self, attempt_id: UUID) -> None:
+        """A job that was asked to stop before it started: given back, which ends it."""
+        for queue in self._waiting.values():
+            for attempt in queue:
+                if attempt.attempt_id == attempt_id:
+                    queue.remove(attempt)
+                    self._finish(Ending(attempt, outcome="released"))
+                    self.changed.set()
+                    return
+
+    def _insist(self, execution: Execution) -> None:
+        if execution.over or execution.task is None:
+            return
+        if execution.plan.mode == "loop":
+            execution.task.cancel()
+        elif execution.cell is not None:
+            execution.cell.insist()
 
     def abandon(self, attempt_id: UUID) -> None:
         """Stop a handler whose attempt is gone: nothing that it writes will be accepted any more."""
         execution = self.running.get(attempt_id)
-        if execution is None:
+        if execution is None or execution.abandoned:
             return
-        log.warning("stale_attempt: job %s is stopped, its attempt is gone", execution.attempt.id)
+        attempt = execution.attempt
+        log.warning(
+            "stale_attempt: job %s is stopped, its attempt is gone", attempt.id,
+            extra={"job": attempt.id, "kind": attempt.kind, "attempt": attempt.number},
+        )  # fmt: skip
         self._counters.stale += 1
         execution.abandoned = True
         execution.context.request_cancel()
         if execution.task is not None:
             execution.task.cancel()
 
-    def cancel_all(self) -> None:
-        """Ask every handler to stop; async ones are cancelled."""
+    def end_overdue(self) -> None:
+        """End attempts whose coroutines go on although they were cancelled, because of a timeout or otherwise."""
+        now = time.perf_counter()
         for execution in list(self.running.values()):
-            if execution.task is not None and self._plans[execution.attempt.kind].mode == "loop":
-                execution.task.cancel()
+            timeout = execution.attempt.timeout_seconds
+            if (
+                execution.plan.mode == "loop"
+                and timeout is not None
+                and now - execution.started > timeout + IGNORED_SECONDS
+            ):
+                log.warning(
+                    "job %s: its handler ignores that its time is over and keeps its place until it returns",
+                    execution.attempt.id,
+                )
+                self._end(execution, None if execution.abandoned else timed_out(execution.attempt))
+
+    def cancel_all(self) -> None:
+        """The worker is to stop: ask every handler to; async ones are cancelled."""
+        for execution in list(self.running.values()):
+            execution.stopping = True
+            execution.context.request_cancel()
+            if execution.cell is not None:
+                execution.cell.ask_to_stop()
+            self._insist(execution)
+
+    async def retire(self) -> None:
+        """Let the processes of isolated handlers end in good order."""
+        await self._isolation.retire()
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.close()
+        self._isolation.kill()
 
 
-class _Plan:
-    """How one kind is run, worked out once."""
-
-    def __init__(self, handler: Handler[Any, Any]) -> None:
-        self._handler = handler
-        self._function = handler.function
-        self._takes_context = "ctx" in inspect.signature(handler.function).parameters
-        self._decode = handler.arguments.decode
-        self.encode_result = handler.arguments.encode_result
-        is_async = inspect.iscoroutinefunction(handler.function)
-        self.mode = "loop" if is_async else "thread"
-        self.inline = is_async and not _awaits(handler.function)
-
-    def call(self, attempt: Attempt, context: Context) -> Any:
-        args = self._decode(attempt.args)
-        if self._takes_context:
-            return self._function(**args, ctx=context)
-        return self._function(**args)
-
-    def stopped(self, attempt: Attempt) -> Ending:
-        """The worker is told to stop and the handler had to go: back to the queue, or failed, as the kind says."""
-        if self._handler.on_shutdown == "fail":
-            error = describe(RuntimeError("Worker received SIGTERM"), code="shutdown")
-            return Ending(attempt, outcome="failed_for_good", error=error)
-        return Ending(attempt, outcome="released")
-
-
-def _awaits(function: Callable[..., Any]) -> bool:
-    """Whether a coroutine function has any `await`, `async for` or `async with` in its own code."""
-    import dis  # noqa: PLC0415 - once per handler
-
-    return any(
-        instruction.opname in ("GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "SEND")
-        for instruction in dis.get_instructions(inspect.unwrap(function))
-    )
-
-
-def _ending_of(attempt: Attempt, error: Exception, ran_seconds: float | None) -> Ending:
-    """What an exception of a handler means for its attempt."""
-    match error:
-        case Snooze():
-            return Ending(attempt, outcome="snoozed", delay=error.seconds, ran_seconds=ran_seconds)
-        case RetryLater():
-            return Ending(attempt, outcome="failed", delay=error.after, error=describe(error), ran_seconds=ran_seconds)
-        case Fail():
-            return Ending(attempt, outcome="failed_for_good", error=describe(error), ran_seconds=ran_seconds)
-        case Cancel() | Cancelled():
-            return Ending(
-                attempt, outcome="cancelled", error=describe(error, code="cancelled"), ran_seconds=ran_seconds
-            )
-        case InvalidArgs() | InvalidResult():
-            # The same args will not fit better the next time.
-            return Ending(
-                attempt, outcome="failed_for_good", error=describe(error, code=error.code), ran_seconds=ran_seconds
-            )
-        case _:
-            return Ending(attempt, outcome="failed", error=describe(error), ran_seconds=ran_seconds)
+Run = Callable[[Execution], "asyncio._CoroutineLike[Ending]"]

@@ -26,6 +26,7 @@ async def keep(link_descriptor: int, board_descriptor: int, lease_seconds: float
             kept = keeper.keep(message["registered"], message["pid"], link, Board(board_descriptor))
         in_order = in_order or "bye" in message
     keeping.cancel()
+    await asyncio.wait({keeping})
     if kept is not None and not in_order:
         await keeper.report_crash(kept, None)
     keeper.close()

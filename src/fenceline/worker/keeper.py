@@ -1,9 +1,8 @@
 """Keeps the leases of worker processes from outside them, and does the fleet's maintenance.
 
 The keeper beats for processes that live and are not stopped: a blocked event loop, a held GIL or a stuck handler does
-not matter, a frozen process (SIGSTOP) does, for it
-would wake up believing that it still holds its jobs. When the database
-cannot be reached, the keeper says so before the lease ends, by the monotonic clock.
+not matter, a frozen process (SIGSTOP) does, for it would wake up believing that it still holds its jobs. When the
+database cannot be reached, the keeper says so before the lease ends, by the monotonic clock.
 """
 
 import asyncio
@@ -12,13 +11,12 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from fenceline.database import worker_calls
-from fenceline.database.calls import Call
 from fenceline.worker.board import Board
 from fenceline.worker.line import Line
 from fenceline.worker.link import Link
@@ -29,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("fenceline.worker")
 
 MAINTENANCE_SECONDS = 1.0
+#: Leases are renewed so many times before they would end.
+BEATS_PER_LEASE = 4
 #: The share of the lease after which handlers must stop when it could not be renewed.
 LEASE_MARGIN = 0.75
 
@@ -42,16 +42,17 @@ class Kept:
     link: Link
     board: Board
     renewed: float
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class Keeper:
+    """Two connections: maintenance may take its time, a heartbeat may not."""
+
     def __init__(self, connect: "Callable[[], Awaitable[Connection]]", lease_seconds: float) -> None:
-        self._line = Line("keeper", connect)
+        self._line = Line("keeper", connect, answer_seconds=max(lease_seconds / BEATS_PER_LEASE, 1.0))
+        self._maintenance_line = Line("maintenance", connect, answer_seconds=600.0)
         self._lease_seconds = lease_seconds
         self.kept: dict[int, Kept] = {}
-
-    async def call(self, call: "Call[Any]") -> Any:
-        return await self._line.call(call)
 
     def keep(self, worker_id: int, pid: int, link: Link, board: Board) -> Kept:
         kept = Kept(worker_id, pid, link, board, time.monotonic())
@@ -59,6 +60,7 @@ class Keeper:
         return kept
 
     async def run(self) -> None:
+        """Until cancelled: whatever goes wrong once is tried again, because children live by it."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat(), name="heartbeat")
             tasks.create_task(self._watch_leases(), name="leases")
@@ -66,8 +68,11 @@ class Keeper:
 
     async def _beat(self) -> None:
         while True:
-            await asyncio.sleep(self._lease_seconds / 4)
-            await self.beat_once()
+            await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
+            try:
+                await self.beat_once()
+            except Exception:
+                log.exception("a heartbeat failed")
 
     async def beat_once(self) -> None:
         kept = [k for k in self.kept.values() if not is_stopped(k.pid)]
@@ -82,10 +87,10 @@ class Keeper:
                 cancels.setdefault(word.worker_id, []).append(word.attempt_id)
         for k in kept:
             if k.worker_id in lost:
-                k.link.send(lost=True)
-                self.kept.pop(k.worker_id, None)
+                self._lose(k, "it was taken for dead")
             else:
                 k.renewed = asked
+                k.link.send(renewed=asked)
             if k.worker_id in cancels:
                 k.link.send(cancel=[str(attempt_id) for attempt_id in cancels[k.worker_id]])
 
@@ -96,16 +101,28 @@ class Keeper:
             now = time.monotonic()
             for kept in list(self.kept.values()):
                 if now - kept.renewed > self._lease_seconds * LEASE_MARGIN:
-                    log.error("the lease of worker %s could not be renewed in time", kept.worker_id)
-                    kept.link.send(lost=True)
-                    del self.kept[kept.worker_id]
+                    self._lose(kept, "the process is stopped" if is_stopped(kept.pid) else "no answer in time")
+
+    def _lose(self, kept: Kept, why: str) -> None:
+        if self.kept.pop(kept.worker_id, None) is not None:
+            log.error("the lease of worker %s (pid %s) could not be renewed: %s", kept.worker_id, kept.pid, why)
+            kept.link.send(lost=True)
+            kept.lost.set()
 
     async def _maintain(self) -> None:
         while True:
+            done = False
+            try:
+                done = await self.maintain_once()
+            except Exception:
+                log.exception("maintenance failed")
             # Somebody in the fleet has to; who did not get a turn looks less often.
-            done = await self._line.call(worker_calls.maintain())
-            pause = MAINTENANCE_SECONDS if done is not None else 2 * MAINTENANCE_SECONDS
+            pause = MAINTENANCE_SECONDS if done else 2 * MAINTENANCE_SECONDS
             await asyncio.sleep(pause * random.uniform(0.8, 1.0))  # noqa: S311 - jitter
+
+    async def maintain_once(self) -> bool:
+        """Do the fleet's maintenance if nobody else has just done it; returns whether it was our turn."""
+        return await self._maintenance_line.call(worker_calls.maintain()) is not None
 
     async def report_crash(self, kept: Kept, exit_code: int | None) -> None:
         """The process has died: its attempts go back at once, with those as suspects whose handlers were running."""
@@ -125,6 +142,7 @@ class Keeper:
 
     def close(self) -> None:
         self._line.close()
+        self._maintenance_line.close()
 
 
 def is_stopped(pid: int) -> bool:

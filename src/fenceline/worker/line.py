@@ -1,5 +1,6 @@
 """A connection that comes back: one statement at a time, repeated over reconnects until it is answered.
 
+A half-open socket never answers, so a statement that takes longer than any of ours should counts as a broken connection.
 Every call of a worker is safe to repeat: a claim by its request id, a finish because an exact repeat answers `already`.
 """
 
@@ -21,12 +22,20 @@ T = TypeVar("T")
 log = logging.getLogger("fenceline.worker")
 
 MOST_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
 
 
 class Line:
-    def __init__(self, name: str, connect: "Callable[[], Awaitable[Connection]]") -> None:
+    def __init__(
+        self,
+        name: str,
+        connect: "Callable[[], Awaitable[Connection]]",
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
         self._name = name
         self._connect = connect
+        self._answer_seconds = answer_seconds
         self._connection: Connection | None = None
         self._turn = asyncio.Lock()
 
@@ -35,9 +44,11 @@ class Line:
         async with self._turn:
             while True:
                 try:
-                    if self._connection is None or self._connection.is_closed():
-                        self._connection = await self._connect()
-                    return call.decode(await self._connection.fetch(call.sql, *call.parameters))
+                    async with asyncio.timeout(self._answer_seconds):
+                        if self._connection is None or self._connection.is_closed():
+                            self._connection = await self._connect()
+                        rows = await self._connection.fetch(call.sql, *call.parameters)
+                    return call.decode(rows)
                 except asyncio.CancelledError:
                     self.close()
                     raise
@@ -45,12 +56,16 @@ class Line:
                     refused = refusal(error)
                     if refused is not None:
                         raise refused from error
-                    if not is_connection_failure(error):
+                    what = f"{type(error).__name__}: {error}"
+                    if is_connection_failure(error):
+                        self.close()
+                        if not call.repeatable:
+                            raise ConnectionLost(f"the {self._name} connection broke: {what}") from error
+                        log.warning("%s: the database does not answer (%s), trying again", self._name, what)
+                    elif _is_conflict(error):
+                        log.warning("%s: %s, trying again", self._name, what)
+                    else:
                         raise
-                    self.close()
-                    if not call.repeatable:
-                        raise ConnectionLost(f"the {self._name} connection broke: {error}") from error
-                    log.warning("%s: the database does not answer (%s), trying again", self._name, error)
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
                 pause = min(pause * 2, MOST_SECONDS)
 
@@ -58,3 +73,8 @@ class Line:
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
+
+
+def _is_conflict(error: Exception) -> bool:
+    """Whether the database undid the statement because of others: nothing has happened, so it is sent again."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "57014")

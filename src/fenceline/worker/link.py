@@ -1,8 +1,8 @@
 """The talk between a worker process and whoever keeps its lease: JSON lines over a socket pair.
 
-To the worker: {"cancel": [attempt ids]}, {"lost": true}, {"stop": true}, {"hurry": true}. To the keeper:
-{"registered": worker id, "fail_kinds": […]}, {"bye": exit code}. The end
-of the stream means that the other side has died.
+To the worker: {"renewed": monotonic time}, {"cancel": [attempt ids]}, {"lost": true}, {"stop": true}, {"hurry": true}.
+To the keeper: {"registered": worker id, "fail_kinds": […]}, {"bye": exit code}. The end of the stream means that the
+other side has died.
 """
 
 import asyncio
@@ -23,7 +23,9 @@ class Link:
 
     @classmethod
     async def from_descriptor(cls, descriptor: int) -> "Link":
-        return await cls.open(socket.socket(fileno=descriptor))
+        end = socket.socket(fileno=descriptor)
+        end.set_inheritable(False)  # a process that a handler starts must not keep the talk open after our end
+        return await cls.open(end)
 
     def send(self, **message: Any) -> None:
         if not self._writer.is_closing():

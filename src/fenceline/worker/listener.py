@@ -1,8 +1,8 @@
 """Hears notifications on a connection of its own, and makes sure that it can hear.
 
-A half-open socket and a pooler in transaction mode look alike: LISTEN succeeds and nothing ever comes. So the listener
-sends itself a canary from time to time. Whether it hears or not, the claimer polls: a notification only makes it
-quicker.
+Half-open sockets and poolers in transaction mode look alike: LISTEN succeeds and nothing ever comes. So a canary is
+sent from time to time, over another connection: one that notifies itself hears itself even behind a pooler. Whether
+it hears or not, the claimer polls: a notification only makes it quicker.
 """
 
 import asyncio
@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from fenceline.client.caller import is_connection_failure
+from fenceline.database import worker_calls
+from fenceline.database.calls import Call
 
 if TYPE_CHECKING:
     from fenceline.client.pool import Connection
 
 log = logging.getLogger("fenceline.worker")
 
-CANARY = "fenceline_canary"
 CANARY_SECONDS = 30.0
-HEARD_WITHIN_SECONDS = 5.0
-#: Between tries to hear again, once it is clear that this connection cannot (a pooler).
-DEAF_SECONDS = 60.0
+HEARD_WITHIN_SECONDS = 3.0
+#: Two silences in a row on fresh connections mean that notifications cannot come here; then it is tried rarely.
+DEAF_AFTER = 2
+DEAF_SECONDS = 600.0
 
 
 class Listener:
@@ -34,12 +36,19 @@ class Listener:
         channels: dict[str, Callable[[str], None]],
         *,
         on_connect: Callable[[], None],
+        send: Callable[[Call[None]], Awaitable[None]],
     ) -> None:
+        """`send` runs a call on another connection than the one that listens."""
         self._connect = connect
         self._channels = channels
         self._on_connect = on_connect
+        self._send = send
         self._heard = asyncio.Event()
-        self.deaf = False
+        self._silences = 0
+
+    @property
+    def deaf(self) -> bool:
+        return self._silences >= DEAF_AFTER
 
     async def run(self) -> None:
         pause = 0.1
@@ -48,9 +57,9 @@ class Listener:
             try:
                 connection = await self._connect()
                 await self._listen(connection)
-                pause = 0.1
                 self._on_connect()  # what was committed while nobody listened
                 await self._stay(connection)
+                pause = 0.1
             except Exception as error:
                 if not is_connection_failure(error):
                     raise
@@ -64,31 +73,34 @@ class Listener:
     async def _listen(self, connection: "Connection") -> None:
         for channel, hear in self._channels.items():
             await connection.add_listener(channel, self._relay(hear))
-        await connection.add_listener(CANARY, self._relay(lambda _payload: self._heard.set()))
+        await connection.add_listener(worker_calls.CANARY, self._relay(lambda _payload: self._heard.set()))
 
     @staticmethod
     def _relay(hear: Callable[[str], None]) -> Callable[[Any, int, str, object], None]:
         return lambda _connection, _pid, _channel, payload: hear(str(payload))
 
     async def _stay(self, connection: "Connection") -> None:
+        """Until the connection breaks, or nothing is heard on it."""
         closed = asyncio.Event()
         connection.add_termination_listener(lambda _connection: closed.set())
         while not connection.is_closed():
             self._heard.clear()
-            await connection.execute(
-                f"notify {CANARY}, '{uuid4().hex}'"
-            )  # anybody's canary proves that the line is open
+            await self._send(worker_calls.send_canary(uuid4().hex))
             try:
                 async with asyncio.timeout(HEARD_WITHIN_SECONDS):
-                    await self._heard.wait()
+                    await self._heard.wait()  # anybody's canary proves that the line is open
             except TimeoutError:
-                if not self.deaf:
-                    log.warning("listener: notifications do not arrive here (a pooler?), polling instead")
-                self.deaf = True
+                await self._go_deaf(connection)
                 return
-            if self.deaf:
-                log.info("listener: notifications arrive again")
-            self.deaf = False
+            self._silences = 0
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CANARY_SECONDS):
                     await closed.wait()
+
+    async def _go_deaf(self, connection: "Connection") -> None:
+        self._silences += 1
+        if self._silences == DEAF_AFTER:
+            log.warning("listener: notifications do not arrive here (behind a pooler?), polling instead")
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(1.0):
+                await connection.execute("unlisten *")  # as good as it gets: the pooler may pick another session

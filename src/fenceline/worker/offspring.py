@@ -11,7 +11,7 @@ import sys
 from asyncio.subprocess import Process
 
 from fenceline.worker.board import Board
-from fenceline.worker.keeper import Keeper, Kept
+from fenceline.worker.keeper import Keeper, Kept, is_stopped
 from fenceline.worker.link import Link
 from fenceline.worker.settings import WorkerSettings
 
@@ -19,56 +19,97 @@ log = logging.getLogger("fenceline.worker")
 
 #: After the grace period and being asked to stop, a child has so long before it is killed.
 LAST_SECONDS = 1.0
-#: A child that has lost its lease must be gone before another worker starts its jobs.
-LOST_SECONDS = 1.0
+#: After the last child has ended, the database has so long to take note of it. What it cannot be told, the lease does.
+GOODBYE_SECONDS = 0.7
+#: A child that has lost its lease must be gone before another worker starts its jobs: it has this share of its lease.
+LOST_SHARE = 0.1
+#: Words that a dead child has left in the pipe are there at once.
+LAST_WORDS_SECONDS = 1.0
 
 
 class Offspring:
-    def __init__(self, keeper: Keeper, app_name: str, settings: WorkerSettings, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        app_name: str,
+        settings: WorkerSettings,
+        *,
+        stopping: asyncio.Event,
+        hurrying: asyncio.Event,
+    ) -> None:
         self._keeper = keeper
         self._app_name = app_name
         self._settings = settings
         self._stopping = stopping
+        self._hurrying = hurrying
+        self._board = Board(entries=settings.concurrency + settings.threads + settings.isolated + 64)
         self._kept: Kept | None = None
+        self._registered = asyncio.Event()
         self._fail_kinds: list[str] = []
         self._said_bye = False
 
+    @property
+    def was_registered(self) -> bool:
+        return self._registered.is_set()
+
     async def live(self, *, once: bool = False) -> int:
         """Start the process, see it through, and account for what it held. Returns its exit code."""
-        board = Board()
         ours, theirs = socket.socketpair()
         settings = json.dumps({**self._settings.to_json(), "once": once})
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fenceline.worker.process", self._app_name, settings,
-            str(theirs.fileno()), str(board.descriptor),
-            pass_fds=(theirs.fileno(), board.descriptor),
-            start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone, which then tells the child
-        )  # fmt: skip
-        theirs.close()
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "fenceline.worker.process", self._app_name, settings,
+                str(theirs.fileno()), str(self._board.descriptor),
+                pass_fds=(theirs.fileno(), self._board.descriptor),
+                start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone, which then tells the child
+            )  # fmt: skip
         link = await Link.open(ours)
-        talk = asyncio.create_task(self._talk(link, process, board))
-        stop = asyncio.create_task(self._stop_in_time(link, process))
+        talk = asyncio.create_task(self._talk(link, process))
+        watchers = [
+            talk,
+            asyncio.create_task(self._stop_in_time(link, process)),
+            asyncio.create_task(self._end_when_lost(process)),
+        ]
         try:
             exit_code = await process.wait()
-            await talk
+            # A process that the child has left behind may hold the other end open.
+            await asyncio.wait({talk}, timeout=LAST_WORDS_SECONDS)
+            await self._account(exit_code)
         finally:
-            stop.cancel()
+            for watcher in watchers:
+                watcher.cancel()
             if process.returncode is None:
                 process.kill()
-        if self._kept is not None:
-            if self._said_bye or self._stopping.is_set():
-                await self._keeper.sign_off(self._kept, self._fail_kinds)
-            else:
-                await self._keeper.report_crash(self._kept, exit_code)
-        link.close()
-        board.close()
+            link.close()
+            self._board.close()
         return exit_code
 
-    async def _talk(self, link: Link, process: Process, board: Board) -> None:
+    async def lose(self) -> None:
+        """Wait until the child has lost its lease."""
+        await self._registered.wait()
+        assert self._kept is not None  # noqa: S101 - set with the event
+        await self._kept.lost.wait()
+
+    async def _account(self, exit_code: int) -> None:
+        if self._kept is None:
+            return
+        if self._stopping.is_set():
+            try:
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await self._keeper.sign_off(self._kept, self._fail_kinds)
+            except TimeoutError:
+                log.warning("the database did not hear that worker %s has stopped: its lease will", self._kept.worker_id)
+        elif self._said_bye or self._kept.lost.is_set():
+            await self._keeper.sign_off(self._kept, [])
+        else:
+            await self._keeper.report_crash(self._kept, exit_code)
+
+    async def _talk(self, link: Link, process: Process) -> None:
         while (message := await link.receive()) is not None:
             if "registered" in message:
                 self._fail_kinds = message["fail_kinds"]
-                self._kept = self._keeper.keep(message["registered"], process.pid, link, board)
+                self._kept = self._keeper.keep(message["registered"], process.pid, link, self._board)
+                self._registered.set()
             elif "bye" in message:
                 self._said_bye = True
 
@@ -76,9 +117,30 @@ class Offspring:
         """The shutdown: let handlers finish, then ask them to stop, then kill. Nothing waits longer than that."""
         await self._stopping.wait()
         link.send(stop=True)
-        await asyncio.sleep(self._settings.grace_seconds)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.grace_seconds):
+                await self._hurrying.wait()
         link.send(hurry=True)
         await asyncio.sleep(LAST_SECONDS)
         log.warning("pid %s did not stop within its grace period and is killed", process.pid)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL)
+        _kill(process)
+
+    async def _end_when_lost(self, process: Process) -> None:
+        """The child has been told, and stops its handlers; one that cannot is killed.
+
+        A frozen process does nothing that would need a kill; whoever wakes it up finds that its writes are refused.
+        """
+        await self.lose()
+        patience = self._settings.lease_seconds * LOST_SHARE
+        await asyncio.sleep(patience)
+        while is_stopped(process.pid):
+            await asyncio.sleep(patience)
+            if not is_stopped(process.pid):
+                await asyncio.sleep(1.0)  # it wakes up, reads that its lease is lost and says goodbye
+        log.warning("pid %s has lost its lease and does not end: it is killed", process.pid)
+        _kill(process)
+
+
+def _kill(process: Process) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)

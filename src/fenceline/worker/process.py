@@ -34,7 +34,9 @@ def die_with_parent() -> None:
 async def obey(link: Link, child: Child) -> None:
     """Do what the supervisor says, until it is gone."""
     while (message := await link.receive()) is not None:
-        if "cancel" in message:
+        if "renewed" in message:
+            child.renewed(message["renewed"])
+        elif "cancel" in message:
             child.cancel([UUID(attempt_id) for attempt_id in message["cancel"]])
         elif "lost" in message:
             child.lose()
@@ -51,6 +53,7 @@ async def work(app_name: str, settings: dict[str, Any], link_descriptor: int, bo
         settings["lanes"] = tuple(settings["lanes"])
     link = await Link.from_descriptor(link_descriptor)
     app = load_app(app_name)
+    os.set_inheritable(board_descriptor, False)
     child = Child(app, WorkerSettings(**settings), Board(board_descriptor))
     worker_id = await child.register()
     link.send(registered=worker_id, fail_kinds=child.fail_kinds)
@@ -68,21 +71,34 @@ async def work(app_name: str, settings: dict[str, Any], link_descriptor: int, bo
     return code
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where it is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - an extra
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
 def main() -> None:
     die_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     app_name, settings, link, board = sys.argv[1:5]
-    with contextlib.suppress(ImportError):
-        import uvloop  # noqa: PLC0415 - where it is installed
-
-        uvloop.install()
-    code = asyncio.run(work(app_name, json.loads(settings), int(link), int(board)))
-    # A thread that ignores its end must not keep the process.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    code = 1
+    try:
+        code = asyncio.Runner(loop_factory=new_event_loop).run(
+            work(app_name, json.loads(settings), int(link), int(board))
+        )
+    except Exception:
+        logging.getLogger("fenceline.worker").exception("the worker process fails")
+    finally:
+        # At once: a thread that ignores its end would keep the process.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ begin
         perform fenceline.end_attempt(v_run, 'cancelled', p_error => fenceline.cancelled_error(p_reason),
                                       p_actor => p_actor);
         perform fenceline.settle(array[p_job_id], v_run.uses);
+        perform pg_notify('fenceline_cancel', v_run.worker_id || '/' || v_run.attempt_id);
         exit;
       end if;
     else

@@ -6,7 +6,7 @@ language sql stable as $$
     'labels', j.labels, 'created_by', j.created_by, 'expires_at', j.expires_at, 'key', j.key,
     'snapshot_hash', j.snapshot_hash, 'requires_hash', j.requires_hash, 'identity', j.identity, 'after', j.after,
     'group', j.group_name, 'retry_of', j.retry_of, 'parent', j.parent, 'resource_lock', j.resource_lock,
-    'run_at', j.run_at))
+    'run_at', j.run_at, 'traceparent', j.traceparent))
     || case when j.snapshot is null then '{}' else jsonb_build_object('snapshot', j.snapshot) end
   from fenceline.job j where j.id = p_job_id;
 $$;

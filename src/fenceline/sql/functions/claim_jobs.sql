@@ -174,7 +174,8 @@ begin
          j.timeout_seconds, p.deaths is not null,
          -- A plain job has nothing more to tell, and building JSON costs as much as the rest of the row.
          case when num_nonnulls(j.labels, j.created_by, j.expires_at, j.key, j.snapshot, j.requires_hash, j.identity,
-                                j.after, j.group_name, j.retry_of, j.parent, j.resource_lock, j.run_at) > 0
+                                j.after, j.group_name, j.retry_of, j.parent, j.resource_lock, j.run_at,
+                                j.traceparent) > 0
               then fenceline.claim_details(p.job_id) end
   from picked p join fenceline.job j on j.id = p.job_id
   order by p.level desc, p.rank;

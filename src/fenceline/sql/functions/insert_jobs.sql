@@ -44,7 +44,7 @@ begin
   begin
     v_args := p_args::jsonb[];
     v_options := coalesce(p_options, '{}')::jsonb;
-  exception when data_exception then
+  exception when data_exception or statement_too_complex then
     get stacked diagnostics v_why = pg_exception_detail;
     raise exception using errcode = 'FL006',
       message = format('args or options of kind %L cannot be stored as JSON: %s', p_kind,
@@ -128,10 +128,11 @@ begin
     job_ids := array(select v_base + nextval('fenceline.job_id') from generate_series(1, v_count));
   end if;
   insert into fenceline.job (id, priority, max_attempts, kind, lane, tenant, args, labels, created_by, timeout_seconds,
-                             identity, group_name, retry, retry_of, parent, snapshot, snapshot_hash, delivery)
+                             identity, group_name, retry, retry_of, parent, snapshot, snapshot_hash, delivery,
+                             traceparent)
   select n.id, v_route.priority, v_route.max_attempts, p_kind, v_route.lane, coalesce(v_job.tenant, 'default'), n.args,
          v_job.labels, p_actor, v_route.timeout, v_job.identity, v_job.group_name, v_route.retry, v_job.retry_of,
-         v_job.parent, v_job.snapshot, v_job.snapshot_hash, v_job.delivery
+         v_job.parent, v_job.snapshot, v_job.snapshot_hash, v_job.delivery, v_job.traceparent
   from unnest(job_ids, p_args) n(id, args);
   insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
   select i, i, v_route.priority, v_route.lane, p_kind, coalesce(v_job.tenant, 'default') from unnest(job_ids) i;

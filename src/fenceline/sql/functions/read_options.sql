@@ -1,6 +1,6 @@
 -- The options of an enqueue as a job row, every value checked. What is left out stays null.
 -- `after` is only marked here (after_policy); insert_gated_job reads it, because it needs the other jobs.
--- Raises FL002, FL003, FL004, FL007, FL017 (parent).
+-- Raises FL002, FL003, FL004, FL006 (snapshot), FL007, FL017 (parent).
 -- roles: none
 create or replace function fenceline.read_options(p_kind text, p_options jsonb) returns fenceline.job
 language plpgsql stable as $$
@@ -23,7 +23,8 @@ begin
   from jsonb_object_keys(p_options) k
   where k <> all (array['lane', 'priority', 'run_at', 'expires_at', 'dedupe_key', 'idempotency_key', 'max_attempts',
                         'labels', 'resource_lock', 'key', 'key_limit', 'needs_approval', 'snapshot', 'requires_hash',
-                        'after', 'identity', 'tenant', 'timeout', 'retry', 'group', 'parent', 'retry_of', 'delivery']);
+                        'after', 'identity', 'tenant', 'timeout', 'retry', 'group', 'parent', 'retry_of', 'delivery',
+                        'traceparent']);
   if v_bad is not null then
     raise exception using errcode = 'FL007', message = format('unknown option %s for kind %L', v_bad, p_kind);
   end if;
@@ -58,6 +59,7 @@ begin
   v_job.identity := fenceline.read_text(p_options, 'identity');
   v_job.group_name := fenceline.read_text(p_options, 'group');
   v_job.delivery := fenceline.read_text(p_options, 'delivery');
+  v_job.traceparent := fenceline.read_text(p_options, 'traceparent');
   v_job.requires_hash := fenceline.read_text(p_options, 'requires_hash');
   v_job.run_at := fenceline.read_time(p_options, 'run_at');
   v_job.expires_at := fenceline.read_time(p_options, 'expires_at');
@@ -74,7 +76,12 @@ begin
   end if;
   if p_options ? 'snapshot' then
     v_job.snapshot := p_options -> 'snapshot';
-    v_job.snapshot_hash := fenceline.snapshot_hash(v_job.snapshot);
+    begin
+      v_job.snapshot_hash := fenceline.snapshot_hash(v_job.snapshot);
+    exception when statement_too_complex then
+      raise exception using errcode = 'FL006',
+        message = format('snapshot of kind %L cannot be hashed: it is nested too deeply', p_kind);
+    end;
   end if;
   if p_options ? 'retry' then
     v_job.retry := p_options -> 'retry';

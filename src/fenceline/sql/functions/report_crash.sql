@@ -1,8 +1,8 @@
 -- A worker process died, and its supervisor says so at once instead of waiting for the lease.
 --
 -- p_suspects  the attempts whose handlers were running; null: all it held. The others are released.
--- One suspect: it killed its process alone; after the third such death it fails with code `quarantined`. Several: any
--- of them may have done it, so all are refunded and rerun alone. Returns how many attempts were ended.
+-- One suspect: it killed its process alone (see end_crashed). Several: any of them may have done it, so all are refunded
+-- and rerun alone. Returns how many attempts were ended.
 -- Lock order: worker row, running rows.
 -- roles: worker
 create or replace function fenceline.report_crash(
@@ -15,9 +15,6 @@ declare
   v_runs fenceline.running[];
   v_run fenceline.running;
   v_suspects integer;
-  v_deaths smallint;
-  v_outcome text;
-  v_error jsonb := jsonb_build_object('code', 'crashed', 'message', 'the worker process died') || coalesce(p_error, '{}');
 begin
   -- Waits for a claim in flight (claim_jobs locks the row too), so that its attempts are seen below.
   perform 1 from fenceline.worker w where w.id = p_worker_id for update;
@@ -29,15 +26,11 @@ begin
   from gone g;
   foreach v_run in array coalesce(v_runs, '{}') loop
     if p_suspects is not null and v_run.attempt_id <> all(p_suspects) then
-      v_outcome := fenceline.end_attempt(v_run, 'released', p_metadata => '{"reason": "its process died"}');
+      perform fenceline.settle_if_final(v_run, fenceline.end_attempt(v_run, 'released',
+        p_metadata => '{"reason": "its process died"}'));
     else
-      v_deaths := coalesce(v_run.deaths, 0) + case when v_suspects = 1 then 1 else 0 end;
-      v_outcome := case when v_deaths >= 3
-        then fenceline.end_attempt(v_run, 'quarantined', p_error => v_error || jsonb_build_object(
-               'code', 'quarantined', 'message', 'the job killed its process 3 times while it ran alone'))
-        else fenceline.end_attempt(v_run, 'crashed', p_error => v_error, p_deaths => v_deaths) end;
+      perform fenceline.end_crashed(v_run, coalesce(v_run.deaths, 0) + case when v_suspects = 1 then 1 else 0 end, p_error);
     end if;
-    perform fenceline.settle_if_final(v_run, v_outcome);
   end loop;
   return coalesce(cardinality(v_runs), 0);
 end;

@@ -6,7 +6,7 @@ declare
   v_why text;
 begin
   return p_value::jsonb;
-exception when data_exception then
+exception when data_exception or statement_too_complex then
   get stacked diagnostics v_why = pg_exception_detail;
   raise exception using errcode = 'FL006',
     message = format('%s cannot be stored as JSON: %s', p_what, coalesce(nullif(v_why, ''), sqlerrm)),

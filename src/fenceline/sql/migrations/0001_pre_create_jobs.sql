@@ -117,6 +117,7 @@ create table fenceline.job (
   retry_of bigint,
   parent bigint,
   delivery text,
+  traceparent text,              -- W3C trace context of the enqueue
   backend_job_id text,
   primary key (id)
 ) partition by range (id);

@@ -1,13 +1,24 @@
--- What a worker must know of its lanes, read once per poll: settings, and whether suspects wait to be run alone.
+-- What a worker must know of its lanes, read once per poll: settings, and whether it is worth its while to claim. An idle
+-- worker polls with this one statement, whatever the number of its lanes.
 -- p_lanes     the lanes it serves; null: all
+-- Returns, per lane: `limited` (by slots, rate or fairness), `suspects` (jobs wait to be run alone), `ready` (any job
+-- waits, also of kinds that this worker does not know), `wanted` (another worker waits for jobs of the lane).
 -- roles: worker
-create or replace function fenceline.worker_lanes(p_lanes text[] default null) returns table (
-  name text, slots integer, poll_interval_ms integer, enabled boolean, limited boolean, suspects boolean
+create or replace function fenceline.worker_lanes(p_lanes text[] default null, p_worker_id integer default null)
+returns table (
+  name text, slots integer, poll_interval_ms integer, enabled boolean, limited boolean, suspects boolean, ready boolean,
+  wanted boolean
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+-- As in claim_jobs: a plan that does not depend on statistics.
+set enable_seqscan = off
+as $$
   select n.name, n.slots, n.poll_interval_ms, n.enabled,
          n.slots is not null or n.rate_per_second is not null or n.fair,
-         exists (select 1 from fenceline.ready r where r.lane = n.name and r.deaths is not null)
+         exists (select 1 from fenceline.ready r where r.lane = n.name and r.deaths is not null),
+         exists (select 1 from fenceline.ready r where r.lane = n.name),
+         exists (select 1 from fenceline.waiter w
+                 where w.lane = n.name and w.worker_id <> p_worker_id and w.until > fenceline.clock())
   from fenceline.lane n
   where p_lanes is null or n.name = any(p_lanes)
   order by n.name;

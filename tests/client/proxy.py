@@ -1,0 +1,84 @@
+"""A line to the server that a test can cut where it likes."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import parse_qs, urlsplit
+
+
+class Proxy:
+    """Forwards connections to a server's socket.
+
+    `lose_reply`: the next answer of the server is lost, and the connection with it: what was asked has been done.
+    `lose_request`: the next request is lost, and the connection with it: nothing has been done.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = urlsplit(target)
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._pumps: set[asyncio.Task[None]] = set()
+        self.connections = 0
+        self.lose_reply = False
+        self.lose_request = False
+
+    @property
+    def dsn(self) -> str:
+        user = self._target.netloc.rpartition("@")[0]
+        return f"postgresql://{user}@127.0.0.1:{self._port}{self._target.path}"
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def refuse(self) -> None:
+        """Accept no more connections, and cut those that there are."""
+        assert self._server is not None
+        self._server.close()
+        pumps = list(self._pumps)
+        for pump in pumps:
+            pump.cancel()
+        await asyncio.gather(*pumps, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        folder = parse_qs(self._target.query).get("host")
+        if folder:
+            port = parse_qs(self._target.query).get("port", ["5432"])[0]
+            there = await asyncio.open_unix_connection(f"{folder[0]}/.s.PGSQL.{port}")
+        else:
+            there = await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
+        ends = (writer, there[1])
+        for task in (
+            asyncio.create_task(self._pump(reader, there[1], ends, "lose_request")),
+            asyncio.create_task(self._pump(there[0], writer, ends, "lose_reply")),
+        ):
+            self._pumps.add(task)
+            task.add_done_callback(self._pumps.discard)
+
+    async def _pump(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        ends: tuple[asyncio.StreamWriter, asyncio.StreamWriter],
+        trap: str,
+    ) -> None:
+        try:
+            while data := await source.read(65536):
+                if getattr(self, trap):
+                    setattr(self, trap, False)
+                    return
+                sink.write(data)
+        except ConnectionError:
+            pass
+        finally:
+            for end in ends:
+                end.transport.abort()
+
+
+@asynccontextmanager
+async def proxied(dsn: str) -> AsyncIterator[Proxy]:
+    proxy = Proxy(dsn)
+    await proxy.open()
+    yield proxy
+    await proxy.refuse()

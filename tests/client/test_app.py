@@ -1,0 +1,169 @@
+"""The app object: connections, event loops, where the database is, what is said when it is not ready."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+from tests.client.conftest import Worker
+from tests.conftest import Connect
+
+from fenceline import Fenceline, Status
+from fenceline.errors import SchemaMissing
+
+OURS_SQL = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'fenceline'"
+
+
+async def no_connection_is_left(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
+    for _ in range(100):
+        if await connection.fetchval(OURS_SQL) == 0:
+            return True
+        await asyncio.sleep(0.05)
+    return False
+
+
+async def test_an_async_context_manager_closes_what_it_used(database: str, connect: Connect) -> None:
+    connection = await connect()
+    async with Fenceline(database) as app:
+        assert await connection.fetchval(OURS_SQL) == 0
+        await app.enqueue("work")
+        await asyncio.to_thread(app.sync.enqueue, "work")
+        assert await connection.fetchval(OURS_SQL) == 2
+
+    assert await no_connection_is_left(connection)
+
+
+async def test_a_closed_app_can_be_used_again(app: Fenceline) -> None:
+    job = await app.enqueue("work")
+    await app.close()
+    await app.close()
+
+    assert await job.status() is Status.QUEUED
+
+
+async def test_at_most_pool_size_connections(database: str, connect: Connect) -> None:
+    connection = await connect()
+    async with Fenceline(database, pool_size=3) as app:
+        await asyncio.gather(*(app.enqueue("work") for _ in range(50)))
+
+        assert await connection.fetchval(OURS_SQL) <= 3
+
+
+async def test_a_connection_in_use_is_cut_when_the_app_closes(database: str, worker: Worker) -> None:
+    app = Fenceline(database)
+    async with worker.connection.transaction():
+        await worker.connection.execute("lock table fenceline.job in access exclusive mode")
+        enqueue = asyncio.create_task(app.enqueue("work"))
+        await asyncio.sleep(0.2)
+        await app.close()
+    await enqueue
+
+    assert await no_connection_is_left(worker.connection)
+
+
+async def test_each_event_loop_has_its_own_connections(app: Fenceline, worker: Worker) -> None:
+    await app.enqueue("work")
+    await asyncio.to_thread(asyncio.run, _enqueue_and_close(app))
+
+    assert (await app.enqueue("work")).created
+    assert await worker.count_jobs() == 3
+
+
+async def _enqueue_and_close(app: Fenceline) -> None:
+    await app.enqueue("work")
+    await app.close()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_event_loops_that_end_without_close_do_not_pile_up(app: Fenceline, worker: Worker) -> None:
+    async def enqueue() -> None:
+        await app.enqueue("work")
+
+    for _ in range(10):
+        await asyncio.to_thread(asyncio.run, enqueue())
+        gc.collect()
+
+    assert await worker.connection.fetchval(OURS_SQL) <= 2
+
+
+async def test_a_database_without_the_schema_says_what_to_run(empty_database: str) -> None:
+    async with Fenceline(empty_database) as app:
+        for _ in range(2):
+            with pytest.raises(SchemaMissing, match="this database has no Fenceline schema: run `fenceline migrate`"):
+                await app.enqueue("work")
+        with pytest.raises(SchemaMissing):
+            await app.jobs.handle("0003-G923-0VQV-SQ").result(timeout=20)
+        with pytest.raises(SchemaMissing):
+            app.sync.enqueue("work")
+
+        report = await app.migrate()
+        assert report.applied
+        assert (await app.enqueue("work")).created
+
+
+def test_blocking_migrate(empty_database: str) -> None:
+    app = Fenceline(empty_database)
+    app.sync.migrate()
+    assert app.sync.enqueue("work").created
+    app.sync.close()
+
+
+async def test_the_environment_names_the_database(
+    database: str, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FENCELINE_DSN", database)
+    async with Fenceline() as app:
+        await app.enqueue("work")
+
+    assert await worker.count_jobs() == 1
+
+
+def test_importing_loads_neither_drivers_nor_pydantic() -> None:
+    heavy = ("asyncpg", "pydantic", "psycopg", "sqlalchemy")
+    program = f"import sys, fenceline; print([name for name in {heavy} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert loaded.strip() == "[]"
+
+
+# Without a DSN -------------------------------------------------------------------------------------------------
+
+EMBEDDED = """
+import asyncio
+from fenceline import Fenceline
+
+app = Fenceline()
+
+@app.job()
+async def greet(name: str) -> str:
+    return f"hello {name}"
+
+async def main():
+    async with app:
+        job = await greet.enqueue(name="world")
+        print(await job.status())
+        print(greet.sync.enqueue(name="you").status())
+
+asyncio.run(main())
+print(app.sync.enqueue("greet", {"name": "them"}).status(), len(app.sync.jobs.list().items))
+app.sync.close()
+"""
+
+
+def test_without_a_dsn_there_is_an_embedded_database(tmp_path_factory: pytest.TempPathFactory) -> None:
+    # A process of its own: that is how it is used, and what it leaves behind can be seen. A short path, for the socket.
+    folder = tmp_path_factory.mktemp("embedded")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", EMBEDDED],
+        env={"PATH": "/usr/bin:/bin", "FENCELINE_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (done.stdout.split(), done.stderr) == (["queued", "queued", "queued", "3"], "")
+    assert not (Path(folder) / "data" / "postmaster.pid").exists()

@@ -1,0 +1,180 @@
+"""The same verbs for blocking code: from threads, beside an event loop, after a fork."""
+
+import asyncio
+import inspect
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+
+import psycopg
+import pytest
+from tests.client.conftest import Worker
+
+from fenceline import DatabaseUnavailable, Fenceline, InvalidArgs, NotFound, Status, SyncJob, WrongStatus
+from fenceline.client import sync_verbs, verbs
+from fenceline.client.sync_verbs import SyncEnqueuer
+from fenceline.errors import UnknownLane
+from fenceline.model.public_id import format_id
+
+
+@pytest.fixture
+def blocking(database: str) -> Iterator[Fenceline]:
+    app = Fenceline(database)
+    yield app
+    app.sync.close()
+
+
+def finish(database: str, job: SyncJob[Any], result: str) -> None:
+    """Claim and finish the next job, which must be this one."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        row = connection.execute(
+            "select fenceline.public_id(c.job_id), fenceline.finish_attempt(c.job_id, c.attempt_id, p_result => %s) "
+            "from fenceline.claim_jobs(fenceline.register_worker('test')) c",
+            [result],
+        ).fetchone()
+    assert row == (job.id, "accepted")
+
+
+def test_the_twin_has_every_verb() -> None:
+    for name in ("Job", "Jobs", "Lanes", "System", "Enqueuer"):
+        original, twin = getattr(verbs, name), getattr(sync_verbs, f"Sync{name}")
+        for verb, function in inspect.getmembers(original, inspect.isfunction):
+            blocking = getattr(twin, verb)
+            assert inspect.signature(function).parameters.keys() == inspect.signature(blocking).parameters.keys()
+            assert not inspect.iscoroutinefunction(blocking)
+            assert not inspect.isasyncgenfunction(blocking)
+
+
+def test_every_verb_blocks(blocking: Fenceline, database: str) -> None:
+    @blocking.job()
+    def when(day: int) -> datetime:
+        raise NotImplementedError
+
+    queue = blocking.sync
+    job = when.sync.enqueue(day=1)
+    assert (job.created, job.status(), repr(job)) == (True, Status.QUEUED, f"<SyncJob {job.id}>")
+    assert job == queue.jobs.handle(job.id)
+    assert job.reprioritise(4) == 0
+    finish(database, job, '"2026-01-31T00:00:00Z"')
+    assert job.result(timeout=20) == datetime(2026, 1, 31, tzinfo=UTC)
+    assert job.wait(timeout=20) is Status.SUCCEEDED
+    assert job.get() == queue.jobs.get(job.id)
+    assert (job.logs(), job.progress().phase) == ([], None)
+    again = job.retry()
+    assert isinstance(again, SyncJob)
+    assert again.cancel("enough") is Status.CANCELLED
+    with pytest.raises(WrongStatus):
+        again.cancel()
+    again.delete()
+    with pytest.raises(NotFound):
+        again.get()
+
+    assert when.options(needs_approval=True).sync.enqueue(2).approve() is Status.QUEUED
+    assert queue.enqueue("other", {"n": 1}, needs_approval=True).reject() is Status.CANCELLED
+    assert len(when.sync.enqueue_many([{"day": 1}, {"day": 2}])) == 2
+    assert isinstance(when.sync, SyncEnqueuer)
+    with pytest.raises(InvalidArgs):
+        queue.enqueue("when", {"day": "x"})
+    with pytest.raises(UnknownLane):
+        queue.enqueue("other", lane="nowhere")
+
+    assert len(queue.jobs.list(limit=2).items) == 2
+    assert [record.kind for record in queue.jobs.each(kind="other")] == ["other"]
+    assert queue.system.depth() == 3
+    assert queue.lanes.create("made", slots=1).slots == 1
+    assert queue.lanes.set("made", slots=2).slots == 2
+    assert not queue.lanes.drain("made").enabled
+    assert queue.lanes.resume("made").enabled
+    queue.lanes.delete("made")
+    assert "made" not in [lane.name for lane in queue.lanes.list()]
+    queue.system.drain("closed")
+    queue.system.resume()
+    with pytest.raises(TimeoutError):
+        queue.enqueue("other").result(timeout=0.05)
+    with pytest.raises(NotFound):
+        queue.jobs.handle(format_id(12345)).result(timeout=20)
+
+
+def test_many_threads_share_one_loop(blocking: Fenceline) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        jobs = list(threads.map(lambda n: blocking.sync.enqueue("work", {"n": n}), range(80)))
+
+    assert len(set(jobs)) == 80
+    assert [thread.name for thread in threading.enumerate()].count("fenceline sync") == 1
+    assert blocking.sync.system.depth() == 80
+
+
+async def test_beside_a_running_event_loop(app: Fenceline, worker: Worker) -> None:
+    first = await asyncio.to_thread(app.sync.enqueue, "work")
+    second = app.sync.enqueue("work")  # blocks this loop for that long, but does not hang
+    await worker.run(first, result=1)
+
+    assert await asyncio.to_thread(first.result, 20) == 1
+    assert await app.jobs.handle(second.id).status() is Status.QUEUED
+
+
+def test_close_and_use_again(blocking: Fenceline) -> None:
+    blocking.sync.enqueue("work")
+    blocking.sync.close()
+    blocking.sync.close()
+    assert "fenceline sync" not in [thread.name for thread in threading.enumerate()]
+
+    assert blocking.sync.enqueue("work").created
+
+
+def test_close_frees_threads_that_wait(blocking: Fenceline, database: str) -> None:
+    job = blocking.sync.enqueue("work")
+    with ThreadPoolExecutor(2) as threads, psycopg.connect(database) as locker:
+        locker.execute("lock table fenceline.job in access exclusive mode")
+        calls = [threads.submit(job.result, 30), threads.submit(blocking.sync.enqueue, "work")]
+        threading.Event().wait(0.3)
+        blocking.sync.close()
+
+        for call in calls:
+            with pytest.raises(DatabaseUnavailable, match="the client was closed while"):
+                call.result(timeout=20)
+
+
+def test_an_interrupted_call_is_given_up(blocking: Fenceline, database: str) -> None:
+    blocking.sync.enqueue("work")
+    with psycopg.connect(database) as locker:
+        locker.execute("lock table fenceline.job in access exclusive mode")
+        interrupt = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt.start()
+        with pytest.raises(KeyboardInterrupt):
+            blocking.sync.enqueue("work")
+        interrupt.join()
+
+    assert blocking.sync.system.depth() == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+def test_after_a_fork_parent_and_child_go_on(blocking: Fenceline) -> None:
+    """As under gunicorn with preload: the parent has used its connections, the child makes its own."""
+    job = blocking.sync.enqueue("work")
+
+    def fork_while_the_lock_is_held() -> int:
+        with blocking.sync.caller()._guard:
+            return os.fork()
+
+    child = fork_while_the_lock_is_held()
+    if child == 0:
+        status = 1
+        try:
+            signal.alarm(30)
+            blocking.sync.enqueue("work")
+            if blocking.sync.jobs.handle(job.id).status() is Status.QUEUED:
+                blocking.sync.close()
+                status = 0
+        finally:
+            os._exit(status)
+    for _ in range(10):
+        blocking.sync.enqueue("work")
+    _, status = os.waitpid(child, 0)
+
+    assert status == 0
+    assert blocking.sync.system.depth() == 12
