@@ -49,6 +49,10 @@ def server() -> Iterator[str]:
         yield given
         return
     with EmbeddedPostgres(Path(os.environ[SERVER_FOLDER_VARIABLE])) as dsn:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            # Nothing here outlives the run, and a database comes and goes with every test.
+            connection.execute("alter system set fsync = off")
+            connection.execute("select pg_reload_conf()")
         yield dsn
 
 

@@ -170,7 +170,8 @@ SIZES_AND_JSON = [
     refused("FL006", r"""select fenceline.enqueue_jobs('[{{"kind": "\u0000"}}]')""", "jobs cannot", r"\u0000"),
     refused(
         "FL006",
-        "select fenceline.enqueue('work', '{{}}', ('{{\"snapshot\": ' || repeat('[', 5000) || repeat(']', 5000) || '}}')::json)",
+        "select fenceline.enqueue('work', '{{}}', ('{{\"snapshot\": ' || repeat('[', 5000) || repeat(']', 5000)"
+        " || '}}')::json)",
         "snapshot of kind 'work'",
         "nested too deeply",
     ),

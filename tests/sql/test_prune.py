@@ -11,7 +11,9 @@ async def partitions(queue: Queue, table: str = "job") -> list[str]:
         "select inhrelid::regclass::text as name from pg_inherits where inhparent = $1::text::regclass order by 1",
         f"fenceline.{table}",
     )
-    return [row["name"].removeprefix("fenceline.") for row in rows]
+    names = [row["name"].removeprefix("fenceline.") for row in rows]
+    # Not those that the migration made for the days around today: the clock of these tests starts in 2030.
+    return [name for name in names if name >= f"{table}_2030"]
 
 
 async def where(queue: Queue, job: int) -> str:

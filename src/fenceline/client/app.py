@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+HookT = TypeVar("HookT", bound=Callable[[], Any])
+#: `async def middleware(ctx, call_next)`: awaits `call_next()` and returns what it returned, or something else.
+Middleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 
 
 class Handler(Generic[P, R]):
@@ -36,9 +40,13 @@ class Handler(Generic[P, R]):
         says: Mapping[str, Any],
         validate: Callable[..., object] | None,
         on_shutdown: Literal["release", "fail"],
+        isolated: bool,
+        memory_limit_mb: int | None,
     ) -> None:
         self.kind = kind
         self.on_shutdown = on_shutdown
+        self.isolated = isolated
+        self.memory_limit_mb = memory_limit_mb
         self.function = function
         self.arguments = Arguments(kind, function)
         #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
@@ -122,9 +130,14 @@ class Fenceline:
         job = await greet.enqueue(name="world")
     """
 
-    def __init__(self, dsn: str | None = None, *, pool_size: int = 4) -> None:
+    def __init__(self, dsn: str | None = None, *, pool_size: int = 4, tracing: bool | None = None) -> None:
+        """`tracing`: OpenTelemetry spans for enqueues and runs; None: when the program has configured an SDK."""
         self._source = Source(dsn)
         self._pool_size = pool_size
+        self.tracing = tracing
+        self.startup_hooks: list[Callable[[], Any]] = []
+        self.shutdown_hooks: list[Callable[[], Any]] = []
+        self.middlewares: list[Middleware] = []
         self._callers: dict[asyncio.AbstractEventLoop, Caller] = {}
         self.handlers: dict[str, Handler[Any, Any]] = {}
         self.jobs = Jobs(self.caller)
@@ -142,6 +155,8 @@ class Fenceline:
         retry: Retry | None = None,
         validate: Callable[..., object] | None = None,
         on_shutdown: Literal["release", "fail"] = "release",
+        isolated: bool = False,
+        memory_limit_mb: int | None = None,
     ) -> "JobDecorator":
         """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
 
@@ -149,14 +164,58 @@ class Fenceline:
         the database is stronger than `lane`. `validate` is called with the args before an enqueue and may raise
         NotFound or ValueError. `on_shutdown` says what becomes of a job whose worker is told to stop and whose handler
         does not end in time: back to the queue, or failed.
+
+        `isolated` runs the handler in a process of its own, which is killed when it exceeds its timeout or ignores a
+        cancel, and whose death harms nobody else. `memory_limit_mb` is what it may take there beyond what the process
+        takes with the app loaded; an allocation over it raises MemoryError (attempt failed, code `memory_limit`).
         """
+        if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
+            raise ValueError(
+                "memory_limit_mb needs isolated=True and at least 1: only a process of its own has a limit"
+            )
         if inspect.iscoroutinefunction(validate):
             raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
         says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
         if retry is not None:
             says |= {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
         says = {name: value for name, value in says.items() if value is not None}
-        return JobDecorator(self, kind=kind, says=says, validate=validate, on_shutdown=on_shutdown)
+        return JobDecorator(
+            self,
+            kind=kind,
+            says=says,
+            validate=validate,
+            on_shutdown=on_shutdown,
+            isolated=isolated,
+            memory_limit_mb=memory_limit_mb,
+        )
+
+    def on_startup(self, function: HookT) -> HookT:
+        """Run a function, async or not, once per worker process before it claims. If it raises, the process ends."""
+        self.startup_hooks.append(function)
+        return function
+
+    def on_shutdown(self, function: HookT) -> HookT:
+        """Run a function, async or not, once per worker process after its last job; the last registered first."""
+        self.shutdown_hooks.append(function)
+        return function
+
+    def middleware(self, function: MiddlewareT) -> MiddlewareT:
+        """Run an async function around every handler; the first registered is the outermost.
+
+            @app.middleware
+            async def timed(ctx, call_next):
+                started = time.monotonic()
+                try:
+                    return await call_next()
+                finally:
+                    ctx.log("took", seconds=time.monotonic() - started)
+
+        What it returns is the job's result, what it raises its failure.
+        """
+        if not asyncio.iscoroutinefunction(function):
+            raise TypeError(f"@app.middleware decorates an async function with (ctx, call_next), not {function!r}")
+        self.middlewares.append(function)
+        return function
 
     async def enqueue(
         self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
@@ -171,16 +230,19 @@ class Fenceline:
         """Bring the database's schema up to date. Harmless to repeat."""
         return await self.caller().migrate()
 
-    async def run_worker(self, lanes: Sequence[str] | None = None, **settings: Any) -> None:
+    async def run_worker(
+        self, lanes: Sequence[str] | None = None, *, import_name: str | None = None, **settings: Any
+    ) -> None:
         """Run jobs in this process until cancelled; `settings` are those of `WorkerSettings`.
 
+        `import_name`, as "module:attribute", is needed for isolated handlers only: their processes import the app.
         For a process of its own, with supervisor and several children, use `fenceline worker`.
         """
         # The layers point the other way; this one call is the convenience of having it on the app.
         embedded = importlib.import_module("fenceline.worker.embedded")
         module = importlib.import_module("fenceline.worker.settings")
         chosen = module.WorkerSettings(lanes=None if lanes is None else tuple(lanes), **settings)
-        await embedded.run_worker(self, chosen)
+        await embedded.run_worker(self, chosen, import_name)
 
     async def dsn(self) -> str:
         """The database in use; starts the embedded one if need be."""
@@ -239,12 +301,16 @@ class JobDecorator:
         says: Mapping[str, Any],
         validate: Callable[..., object] | None,
         on_shutdown: Literal["release", "fail"],
+        isolated: bool,
+        memory_limit_mb: int | None,
     ) -> None:
         self._app = app
         self._kind = kind
         self._says = says
         self._validate = validate
         self._on_shutdown: Literal["release", "fail"] = on_shutdown
+        self._isolated = isolated
+        self._memory_limit_mb = memory_limit_mb
 
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]]) -> Handler[P, R]: ...
@@ -260,6 +326,8 @@ class JobDecorator:
             says=self._says,
             validate=self._validate,
             on_shutdown=self._on_shutdown,
+            isolated=self._isolated,
+            memory_limit_mb=self._memory_limit_mb,
         )
         self._app.register(handler)
         return handler

@@ -37,6 +37,13 @@ class Attempt:
         """labels, created_by, snapshot, identity …: what a plain job does not have."""
         return {} if self.more is None else json.loads(self.more)
 
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__} | {"attempt_id": str(self.attempt_id)}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> "Attempt":
+        return cls(**{**given, "attempt_id": UUID(given["attempt_id"])})
+
 
 @dataclass(slots=True, eq=False)
 class Ending:
@@ -50,3 +57,7 @@ class Ending:
     delay: float | None = None
     ran_seconds: float | None = None
     lines: list[dict[str, Any]] | None = None  # log lines that go before the end: after it they would be stale
+
+    def to_json(self) -> dict[str, Any]:
+        """What a handler in another process says of its end."""
+        return {name: getattr(self, name) for name in ("outcome", "result", "error", "errors", "delay")}

@@ -5,17 +5,17 @@ blocks could not.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import socket
 import time
 from importlib.metadata import version
+from typing import Any
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
 from fenceline.database import worker_calls
-from fenceline.errors import ConnectionLost
+from fenceline.errors import FencelineError
 from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.board import Board
 from fenceline.worker.claimer import Claimer
@@ -25,25 +25,33 @@ from fenceline.worker.finisher import Finisher
 from fenceline.worker.keeper import LEASE_MARGIN
 from fenceline.worker.line import Line
 from fenceline.worker.listener import Listener
+from fenceline.worker.moments import Moments
 from fenceline.worker.settings import Counters, WorkerSettings
+from fenceline.worker.tally import Tally
 
 log = logging.getLogger("fenceline.worker")
 
-#: A handler that has run for so long is announced as started, and its log lines are written.
-MOMENT_SECONDS = 0.5
 #: How long a claim that is under way when the worker is told to stop may take to be answered.
 LAST_CLAIM_SECONDS = 0.5
 SILENT_LOOKS = 2
 
 
+class ImportNameMissing(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+    """Isolated handlers need processes that can import the app, and nobody has said under what name."""
+
+
 class Child:
-    def __init__(self, app: Fenceline, settings: WorkerSettings, board: Board | None = None) -> None:
+    def __init__(
+        self, app: Fenceline, settings: WorkerSettings, board: Board | None = None, *, app_name: str | None = None
+    ) -> None:
+        """`app_name`: where a new process finds the app; needed for isolated handlers."""
         self._app = app
+        self._app_name = app_name
         self._settings = settings
         self._caller = app.caller()
         self._claim_line = Line("claim", self._caller.connect)
         self._finish_line = Line("finish", self._caller.connect)
-        self.counters = Counters()
+        self.counters = Counters(tally=Tally() if settings.metrics else None)
         self.worker_id = 0
         self._finisher = Finisher(self._finish_line.call, self.counters)
         self._executor = Executor(
@@ -52,11 +60,14 @@ class Child:
             finish=self._ended,
             board=board or Board(),
             counters=self.counters,
+            app_name=app_name,
         )
+        self._moments = Moments(self._executor, self._finish_line.call, check_seconds=settings.lease_seconds / 4)
         self._claimer: Claimer | None = None
         self._listener: Listener | None = None
         self._stop = asyncio.Event()
         self._renewed = time.monotonic()
+        self._counted = (0, 0)
 
     @property
     def fail_kinds(self) -> list[str]:
@@ -66,6 +77,12 @@ class Child:
         """Make this process known to the database; returns the worker's id."""
         if not self._app.handlers:
             raise ValueError("the app has no handlers: decorate at least one function with @app.job()")
+        isolated = [kind for kind, handler in self._app.handlers.items() if handler.isolated]
+        if isolated and self._app_name is None:
+            raise ImportNameMissing(
+                f"kinds {', '.join(isolated)} are isolated: their processes must be able to import the app, so use "
+                '`fenceline worker module:app`, or app.run_worker(import_name="module:app")'
+            )
         await self._claim_line.call(
             worker_calls.declare_kinds({kind: handler.says for kind, handler in self._app.handlers.items()})
         )
@@ -82,6 +99,7 @@ class Child:
                 version=version("fenceline"),
             )
         )
+        self._executor.worker_id = self.worker_id
         return self.worker_id
 
     async def run(self) -> None:
@@ -102,7 +120,7 @@ class Child:
                         ("executor", self._executor.run()),
                         ("finisher", self._finisher.run()),
                         ("listener", listener.run()),
-                        ("moments", self._each_moment()),
+                        ("moments", self._moments.run()),
                         ("lease", self._watch_lease()),
                     )
                 ]
@@ -115,6 +133,7 @@ class Child:
                 self._hand_back(self._executor.take_back())
                 await self._until_idle()
                 await self._finisher.flushed()
+                await self._executor.retire()
                 for loop in loops:
                     loop.cancel()
 
@@ -126,9 +145,10 @@ class Child:
         with job_logging():
             if not await claimer.claim_one():
                 return None
-            loops = [asyncio.create_task(loop) for loop in (self._executor.run(), self._each_moment())]
+            loops = [asyncio.create_task(loop) for loop in (self._executor.run(), self._moments.run())]
             await self._until_idle()
             await self._finisher.run_once()
+            await self._executor.retire()
             for loop in loops:
                 loop.cancel()
         good = {"succeeded", "succeeded_with_errors"}
@@ -184,6 +204,20 @@ class Child:
             self._executor.abandon(attempt_id)
         self._stop.set()
 
+    def take_counts(self) -> dict[str, Any]:
+        """For metrics: what has happened since the last time, and how things are now."""
+        counters = self.counters
+        claimed, stale = counters.claimed, counters.stale
+        before, self._counted = self._counted, (claimed, stale)
+        return {
+            "tally": (counters.tally or Tally()).take(),
+            "claimed": claimed - before[0],
+            "stale": stale - before[1],
+            "running": len(self._executor.running),
+            "waiting": self._executor.waiting,
+            "lost_places": self._executor.lost_places,
+        }
+
     def close(self) -> None:
         self._executor.close()
         self._claim_line.close()
@@ -228,36 +262,6 @@ class Child:
             self._executor.changed.clear()
             if not self._executor.idle:
                 await self._executor.changed.wait()
-
-    async def _each_moment(self) -> None:
-        while True:
-            await asyncio.sleep(MOMENT_SECONDS)
-            await self._announce()
-            await self._write_lines()
-
-    async def _announce(self) -> None:
-        """Turn claimed into running, for handlers that live longer than a moment."""
-        now = time.perf_counter()
-        new = [e for e in self._executor.running.values() if not e.announced]
-        if not new:
-            return
-        for execution in new:
-            execution.announced = True
-        stale = await self._finish_line.call(
-            worker_calls.start_attempts(
-                [e.attempt.job_id for e in new],
-                [e.attempt.attempt_id for e in new],
-                [now - e.started for e in new],
-            )
-        )
-        for _job_id, attempt_id in stale:
-            self._executor.abandon(attempt_id)
-
-    async def _write_lines(self) -> None:
-        for context in [e.context for e in self._executor.running.values() if e.context.lines]:
-            lines = context.take_lines()
-            with contextlib.suppress(ConnectionLost):
-                await self._finish_line.call(worker_calls.write_log(context.job_id, context.attempt_id, lines))
 
 
 def _listed(lanes: tuple[str, ...] | None) -> list[str] | None:

@@ -17,6 +17,7 @@ from fenceline.client.app import Fenceline
 from fenceline.database import worker_calls
 from fenceline.worker.board import Board
 from fenceline.worker.child import Child
+from fenceline.worker.hooks import lifespan
 from fenceline.worker.line import Line
 from fenceline.worker.link import Link
 from fenceline.worker.settings import WorkerSettings
@@ -29,19 +30,20 @@ LAST_SECONDS = 1.0
 GOODBYE_SECONDS = 0.7
 
 
-async def run_worker(app: Fenceline, settings: WorkerSettings) -> None:
+async def run_worker(app: Fenceline, settings: WorkerSettings, import_name: str | None = None) -> None:
     """Work until cancelled: then stop claiming, let handlers finish within the grace period, hand back the rest.
 
     A worker that has lost its lease, because the database could not be reached, starts anew.
     """
-    while True:
-        await _work_until_lost(app, settings)
-        log.warning("the worker has lost its lease and starts anew")
+    async with lifespan(app):
+        while True:
+            await _work_until_lost(app, settings, import_name)
+            log.warning("the worker has lost its lease and starts anew")
 
 
-async def _work_until_lost(app: Fenceline, settings: WorkerSettings) -> None:
+async def _work_until_lost(app: Fenceline, settings: WorkerSettings, import_name: str | None) -> None:
     board = Board(entries=settings.concurrency + settings.threads + settings.isolated + 64)
-    child = Child(app, settings, board)
+    child = Child(app, settings, board, app_name=import_name)
     worker_id = await child.register()
     link, helper = await _start_helper(app, settings, board)
     link.send(registered=worker_id, pid=os.getpid())

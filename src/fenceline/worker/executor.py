@@ -3,8 +3,8 @@
 An async handler whose code awaits nothing cannot pause, so it runs right here without a task of its own: that is most
 of the difference between 30,000 and 50,000 small jobs per second. Any other handler gets a task.
 
-An attempt can be over before its handler is: a thread cannot be stopped, and a coroutine may ignore it. Then the attempt
-ends when it should, what the handler returns later is ignored, and its place stays taken until it does return.
+An attempt can be over before its handler is: a thread cannot be stopped, and a coroutine may ignore it. Then the
+attempt ends when it should, what the handler returns later is ignored, and its place stays taken until it does return.
 """
 
 import asyncio
@@ -84,12 +84,20 @@ class Executor:
         middlewares = all_middlewares(app)
         self._plans = {kind: Plan(handler, middlewares) for kind, handler in app.handlers.items()}
         self._waiting: dict[str, deque[Attempt]] = {mode: deque() for mode in self._limits}
-        self._on_loop_now = 0
+        self._at_work = dict.fromkeys(self._limits, 0)  # tasks, also of attempts that are over
         self._threads = Threads(self._place_is_free)
         self._isolation = Isolation(app_name, settings)
         self.running: dict[UUID, Execution] = {}
         self._news = asyncio.Event()
         self.changed = asyncio.Event()  # a place became free
+
+    @property
+    def worker_id(self) -> int:
+        return self._isolation.worker_id
+
+    @worker_id.setter
+    def worker_id(self, worker_id: int) -> None:
+        self._isolation.worker_id = worker_id
 
     # What the claimer asks -------------------------------------------------------------------------------------------
 
@@ -104,7 +112,7 @@ class Executor:
     @property
     def lost_places(self) -> int:
         """Places that handlers keep although their attempts are over."""
-        return self._threads.lost + self._on_loop_now - sum(e.plan.mode == "loop" for e in self.running.values())
+        return self._threads.lost + sum(self._at_work.values()) - len(self.running)
 
     def free(self, mode: str) -> int:
         return self._limits[mode] - self._busy(mode) - len(self._waiting[mode])
@@ -113,13 +121,7 @@ class Executor:
         return self._plans[kind].mode
 
     def _busy(self, mode: str) -> int:
-        match mode:
-            case "loop":
-                return self._on_loop_now
-            case "thread":
-                return self._threads.busy
-            case _:
-                return self._isolation.busy
+        return self._at_work[mode] + (self._threads.lost if mode == "thread" else 0)
 
     def submit(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
@@ -148,7 +150,7 @@ class Executor:
                 self._start_task(queue.popleft())
         loop_queue = self._waiting["loop"]
         breathed = time.perf_counter()
-        while loop_queue and self._on_loop_now < self._limits["loop"]:
+        while loop_queue and self._at_work["loop"] < self._limits["loop"]:
             attempt = loop_queue.popleft()
             plan = self._plans[attempt.kind]
             if plan.inline:
@@ -198,20 +200,13 @@ class Executor:
         place = None if plan.mode == "isolated" else self._board.note(attempt.attempt_id)
         execution = Execution(attempt, Context(attempt), plan, time.perf_counter(), place)
         self.running[attempt.attempt_id] = execution
-        match plan.mode:
-            case "loop":
-                self._on_loop_now += 1
-                run = self._on_loop
-            case "thread":
-                self._threads.busy += 1  # given back by _in_thread, or by the thread
-                run = self._in_thread
-            case _:
-                self._isolation.busy += 1
-                run = self._in_process
-        execution.task = asyncio.create_task(self._execute(execution, run), name=f"{attempt.kind} {attempt.id}")
+        self._at_work[plan.mode] += 1
+        execution.task = asyncio.create_task(self._execute(execution), name=f"{attempt.kind} {attempt.id}")
+        execution.task.add_done_callback(lambda _task: self._leave(execution))
 
-    async def _execute(self, execution: Execution, run: "Run") -> None:
+    async def _execute(self, execution: Execution) -> None:
         attempt = execution.attempt
+        run = {"loop": self._on_loop, "thread": self._in_thread, "isolated": self._isolation.run}[execution.plan.mode]
         timeout = None if execution.plan.mode == "isolated" else attempt.timeout_seconds
         limit = execution.limit = asyncio.timeout(timeout)
         try:
@@ -223,11 +218,14 @@ class Executor:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
             ending = timed_out(attempt) if limit.expired() else self._ending_of(execution, error)
-        if execution.over:
-            log.warning("job %s: its handler has returned, long after its attempt ended", attempt.id)
-            self._place_is_free()
-        else:
-            self._end(execution, None if execution.abandoned else ending)
+        self._end(execution, ending)
+
+    def _leave(self, execution: Execution) -> None:
+        """The task has ended, and so its place is free."""
+        self._at_work[execution.plan.mode] -= 1
+        if not execution.over:  # cancelled before its first step
+            self._end(execution, self._ending_of(execution, asyncio.CancelledError()))
+        self._place_is_free()
 
     def _ending_of(self, execution: Execution, error: BaseException) -> Ending:
         attempt = execution.attempt
@@ -242,13 +240,16 @@ class Executor:
                 return Ending(attempt, outcome="failed", error=describe(RuntimeError(message)))
         return ending_of(attempt, error)
 
-    def _end(self, execution: Execution, ending: Ending | None) -> None:
-        """The attempt is over; None: somebody else has said how it ended."""
+    def _end(self, execution: Execution, ending: Ending) -> None:
+        """End an attempt, unless that has happened already or somebody else has said how it ended."""
+        if execution.over:
+            log.warning("job %s: its handler has returned, long after its attempt ended", execution.attempt.id)
+            return
         execution.over = True
         self.running.pop(execution.attempt.attempt_id, None)
         if execution.place is not None:
             self._board.erase(execution.place)
-        if ending is not None:
+        if not execution.abandoned:
             ending.ran_seconds = time.perf_counter() - execution.started
             if execution.context.lines:
                 ending.lines = execution.context.take_lines()
@@ -266,44 +267,33 @@ class Executor:
         async def handle() -> Any:
             return await plan.call(attempt, context)
 
-        try:
-            value = await (plan.around(context, handle) if plan.has_middleware else plan.call(attempt, context))
-        finally:
-            self._on_loop_now -= 1
+        value = await (plan.around(context, handle) if plan.has_middleware else plan.call(attempt, context))
         return Ending(attempt, result=plan.encode_result(value))
 
     async def _in_thread(self, execution: Execution) -> Ending:
         plan, attempt, context = execution.plan, execution.attempt, execution.context
         current_context.set(context)
-        self._threads.busy -= 1
         if not plan.has_middleware:
             # The result is encoded in the thread too.
             return Ending(attempt, result=await self._thread(execution, plan.encode_result))
-        async with self._threads.reserved():
-            value = await plan.around(context, lambda: self._thread(execution, lambda value: value))
-            return Ending(attempt, result=plan.encode_result(value))
+        value = await plan.around(context, lambda: self._thread(execution, lambda value: value))
+        return Ending(attempt, result=plan.encode_result(value))
 
     async def _thread(self, execution: Execution, finish: Callable[[Any], Any]) -> Any:
         plan, attempt, context = execution.plan, execution.attempt, execution.context
-        future = self._threads.start(
-            lambda carried=copy_context(): carried.run(lambda: finish(plan.call_blocking(attempt, context)))
-        )
+        carried = copy_context()
+        future = self._threads.start(lambda: carried.run(lambda: finish(plan.call_blocking(attempt, context))))
         try:
             return await future
         except asyncio.CancelledError:
             if future.cancelled():
+                self._threads.lost += 1  # until it returns
                 context.request_cancel()  # its last chance to return by itself
                 log.warning(
                     "job %s: its attempt is over but its thread cannot be stopped: %s of %s threads are lost until "
                     "they return", attempt.id, self._threads.lost, self._limits["thread"],
                 )  # fmt: skip
             raise
-
-    async def _in_process(self, execution: Execution) -> Ending:
-        try:
-            return await self._isolation.run(execution)
-        finally:
-            self._isolation.busy -= 1
 
     # Stopping --------------------------------------------------------------------------------------------------------
 
@@ -378,7 +368,7 @@ class Executor:
                     "job %s: its handler ignores that its time is over and keeps its place until it returns",
                     execution.attempt.id,
                 )
-                self._end(execution, None if execution.abandoned else timed_out(execution.attempt))
+                self._end(execution, timed_out(execution.attempt))
 
     def cancel_all(self) -> None:
         """The worker is to stop: ask every handler to; async ones are cancelled."""
@@ -396,6 +386,3 @@ class Executor:
     def close(self) -> None:
         self._threads.close()
         self._isolation.kill()
-
-
-Run = Callable[[Execution], "asyncio._CoroutineLike[Ending]"]

@@ -5,13 +5,12 @@ reclaimed or cancelled meanwhile, and whoever holds the job now decides.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
 from fenceline.database import worker_calls
-from fenceline.database.calls import Call
+from fenceline.database.calls import Call, Row
 from fenceline.errors import ConnectionLost, RefusedError
 from fenceline.worker.attempt import Ending
 from fenceline.worker.failure import describe
@@ -63,6 +62,12 @@ class Finisher:
         for ending in endings:
             if ending.lines:
                 await self._write_lines(ending)
+        if any(ending.outcome == "crashed" for ending in endings):
+            for ending in [ending for ending in endings if ending.outcome == "crashed"]:
+                await self._send_crashed(ending)
+            endings = [ending for ending in endings if ending.outcome != "crashed"]
+            if not endings:
+                return
         try:
             refused = await self._run(worker_calls.finish_attempts(_columns(endings)))
         except RefusedError as error:
@@ -73,17 +78,37 @@ class Finisher:
             for ending in endings:
                 await self._send([ending])
             return
+        self._note_sent(endings, refused)
+
+    def _note_sent(self, endings: list[Ending], refused: list[Row]) -> None:
         for ending in endings:
             self._counters.ended[ending.outcome] = self._counters.ended.get(ending.outcome, 0) + 1
-        for attempt_id, verdict in refused:
-            if verdict == "stale":
-                self._counters.stale += 1
-                log.warning("stale_attempt: the ending of attempt %s was refused", attempt_id)
+        stale = {attempt_id for attempt_id, verdict in refused if verdict == "stale"}
+        for attempt_id in stale:
+            self._counters.stale += 1
+            log.warning("stale_attempt: the ending of attempt %s was refused", attempt_id)
+        if self._counters.tally is not None:
+            for ending in endings:
+                if ending.attempt.attempt_id not in stale:
+                    self._counters.tally.note(ending)
 
     async def _write_lines(self, ending: Ending) -> None:
         lines, ending.lines = ending.lines or [], None
-        with contextlib.suppress(ConnectionLost):
+        try:
             await self._run(worker_calls.write_log(ending.attempt.job_id, ending.attempt.attempt_id, lines))
+        except (ConnectionLost, RefusedError) as error:
+            log.warning("job %s: lines of its log are lost: %s", ending.attempt.id, error)
+
+    async def _send_crashed(self, ending: Ending) -> None:
+        """The job killed the process that it had to itself."""
+        attempt = ending.attempt
+        verdict = await self._run(worker_calls.crash_attempt(attempt.job_id, attempt.attempt_id, ending.error))
+        self._counters.ended["crashed"] = self._counters.ended.get("crashed", 0) + 1
+        if verdict == "stale":
+            self._counters.stale += 1
+            log.warning("stale_attempt: the ending of attempt %s was refused", attempt.attempt_id)
+        elif self._counters.tally is not None:
+            self._counters.tally.note(ending)
 
     async def _send_refused(self, ending: Ending, error: RefusedError) -> None:
         log.error("job %s: its ending was refused, so it fails: %s", ending.attempt.id, error)

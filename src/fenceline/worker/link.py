@@ -17,9 +17,10 @@ class Link:
         self._writer = writer
 
     @classmethod
-    async def open(cls, end: socket.socket) -> "Link":
+    async def open(cls, end: socket.socket, *, most_bytes: int = 2**16) -> "Link":
+        """`most_bytes`: of one message."""
         end.setblocking(False)
-        return cls(*await asyncio.open_unix_connection(sock=end))
+        return cls(*await asyncio.open_unix_connection(sock=end, limit=most_bytes))
 
     @classmethod
     async def from_descriptor(cls, descriptor: int) -> "Link":

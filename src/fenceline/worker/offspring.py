@@ -98,7 +98,9 @@ class Offspring:
                 async with asyncio.timeout(GOODBYE_SECONDS):
                     await self._keeper.sign_off(self._kept, self._fail_kinds)
             except TimeoutError:
-                log.warning("the database did not hear that worker %s has stopped: its lease will", self._kept.worker_id)
+                log.warning(
+                    "the database did not hear that worker %s has stopped: its lease will", self._kept.worker_id
+                )
         elif self._said_bye or self._kept.lost.is_set():
             await self._keeper.sign_off(self._kept, [])
         else:

@@ -1,8 +1,6 @@
 """The program of a child process: `python -m fenceline.worker.process APP SETTINGS LINK BOARD`."""
 
 import asyncio
-import contextlib
-import ctypes
 import json
 import logging
 import os
@@ -14,21 +12,14 @@ from uuid import UUID
 from fenceline.worker.application import load_app
 from fenceline.worker.board import Board
 from fenceline.worker.child import Child
+from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.link import Link
+from fenceline.worker.logs import configure_logging
+from fenceline.worker.parent import die_with_parent
 from fenceline.worker.settings import WorkerSettings
 
-PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """When the supervisor is killed nobody keeps our lease, so the kernel ends us too: also in the middle of a blocked
-    loop or with the GIL held. Elsewhere than on Linux the end of the link does it, a little later.
-    """
-    parent = os.getppid()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before we asked
-        os._exit(1)
+#: How often counts are sent to the supervisor, where metrics are wanted.
+COUNT_SECONDS = 1.0
 
 
 async def obey(link: Link, child: Child) -> None:
@@ -54,21 +45,35 @@ async def work(app_name: str, settings: dict[str, Any], link_descriptor: int, bo
     link = await Link.from_descriptor(link_descriptor)
     app = load_app(app_name)
     os.set_inheritable(board_descriptor, False)
-    child = Child(app, WorkerSettings(**settings), Board(board_descriptor))
-    worker_id = await child.register()
-    link.send(registered=worker_id, fail_kinds=child.fail_kinds)
-    obeying = asyncio.create_task(obey(link, child))
-    code = 0
-    if once:
-        done = await child.run_one()
-        code = 2 if done is None else 0 if done else 1
-    else:
-        await child.run()
+    chosen = WorkerSettings(**settings)
+    child = Child(app, chosen, Board(board_descriptor), app_name=app_name)
+    async with lifespan(app):
+        worker_id = await child.register()
+        configure_logging(chosen.log_format, worker=worker_id)
+        link.send(registered=worker_id, fail_kinds=child.fail_kinds)
+        helpers = [asyncio.create_task(obey(link, child))]
+        if chosen.metrics:
+            helpers.append(asyncio.create_task(send_counts(link, child)))
+        code = 0
+        if once:
+            done = await child.run_one()
+            code = 2 if done is None else 0 if done else 1
+        else:
+            await child.run()
+    if chosen.metrics:
+        link.send(counts=child.take_counts())
     link.send(bye=code)
-    obeying.cancel()
+    for helper in helpers:
+        helper.cancel()
     child.close()
     await app.close()
     return code
+
+
+async def send_counts(link: Link, child: Child) -> None:
+    while True:
+        await asyncio.sleep(COUNT_SECONDS)
+        link.send(counts=child.take_counts())
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -85,13 +90,14 @@ def main() -> None:
     die_with_parent()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    app_name, settings, link, board = sys.argv[1:5]
+    app_name, given, link, board = sys.argv[1:5]
+    settings = json.loads(given)
+    configure_logging(settings["log_format"])
     code = 1
     try:
-        code = asyncio.Runner(loop_factory=new_event_loop).run(
-            work(app_name, json.loads(settings), int(link), int(board))
-        )
+        code = asyncio.Runner(loop_factory=new_event_loop).run(work(app_name, settings, int(link), int(board)))
+    except StartupFailed as error:
+        logging.getLogger("fenceline.worker").error("%s", error, exc_info=error.__cause__)  # noqa: TRY400 - the cause
     except Exception:
         logging.getLogger("fenceline.worker").exception("the worker process fails")
     finally:

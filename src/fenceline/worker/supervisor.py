@@ -118,9 +118,7 @@ class Supervisor:
             pause = min(pause * 2, most)
 
     def _offspring(self) -> Offspring:
-        return Offspring(
-            self._keeper, self._app_name, self._settings, stopping=self._stopping, hurrying=self._hurrying
-        )
+        return Offspring(self._keeper, self._app_name, self._settings, stopping=self._stopping, hurrying=self._hurrying)
 
     async def _connect(self) -> "Connection":
         return await self._app.caller().connect()

@@ -17,18 +17,17 @@ class Threads:
         self._on_free = on_free
         self._work: SimpleQueue[_Item | None] = SimpleQueue()
         self._started = 0
-        self.busy = 0
-        self.lost = 0  # of those busy: nobody waits for them any more
+        self._busy = 0
+        self.lost = 0  # those that nobody waits for any more; counted up by whoever gave up waiting
 
     def start(self, function: Callable[[], Any]) -> "asyncio.Future[Any]":
         """Run a function in a thread; whoever cancels the future leaves the thread to itself."""
         loop = asyncio.get_running_loop()
         item = _Item(loop, loop.create_future(), function)
-        self.busy += 1
-        if self.busy > self._started:
+        self._busy += 1
+        if self._busy > self._started:
             self._started += 1
             threading.Thread(target=self._serve, name=f"fenceline-{self._started}", daemon=True).start()
-        item.future.add_done_callback(self._note_lost)
         self._work.put(item)
         return item.future
 
@@ -38,7 +37,8 @@ class Threads:
 
     def _serve(self) -> None:
         while (item := self._work.get()) is not None:
-            value, error = None, None
+            value: Any = None
+            error: BaseException | None = None
             try:
                 value = item.function()
             except StopIteration as stop:  # which no future can carry
@@ -49,12 +49,8 @@ class Threads:
                 item.loop.call_soon_threadsafe(self._returned, item.future, value, error)
             del item, value, error
 
-    def _note_lost(self, future: "asyncio.Future[Any]") -> None:
-        if future.cancelled():
-            self.lost += 1
-
     def _returned(self, future: "asyncio.Future[Any]", value: Any, error: BaseException | None) -> None:
-        self.busy -= 1
+        self._busy -= 1
         if future.cancelled():
             self.lost -= 1
         elif error is not None:

@@ -1,0 +1,44 @@
+"""OpenTelemetry at the enqueue: a span around it, whose context travels with the job. Needs the extra `otel`.
+
+Off, it costs one look into a dictionary: without an SDK that the program has configured there is nobody to tell.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+#: What one enqueue hands on: the W3C trace context, or None.
+NO_TRACE: AbstractContextManager[str | None] = nullcontext(None)
+
+
+def is_tracing() -> bool:
+    """Whether the program has configured an OpenTelemetry SDK."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return False
+    # The API's own providers do nothing; the SDK's, and those of vendors, are other classes.
+    return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider)
+
+
+def enqueue_span(kind: str, count: int = 1) -> AbstractContextManager[str | None]:
+    """A span around an enqueue; its value is the `traceparent` for the job."""
+    return _span(kind, count) if is_tracing() else NO_TRACE
+
+
+@contextmanager
+def _span(kind: str, count: int) -> Iterator[str | None]:
+    from opentelemetry import trace  # noqa: PLC0415 - an extra
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415 - as above
+
+    attributes: dict[str, str | int] = {
+        "messaging.system": "fenceline",
+        "messaging.operation.type": "send",
+        "messaging.destination.name": kind,
+        "messaging.batch.message_count": count,
+    }
+    tracer = trace.get_tracer("fenceline")
+    with tracer.start_as_current_span(f"send {kind}", kind=trace.SpanKind.PRODUCER, attributes=attributes):
+        carrier: dict[str, str] = {}
+        TraceContextTextMapPropagator().inject(carrier)
+        yield carrier.get("traceparent")

@@ -1,0 +1,186 @@
+"""Processes of their own for handlers that may have to be killed: `@app.job(isolated=True)`.
+
+Seen from the worker: a cell is a process that runs one attempt at a time (`isolated` is its program). It is started
+when it is first needed, used again, and replaced after it was killed, died, or ran out of memory.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from typing import TYPE_CHECKING, Any
+
+from fenceline.errors import Cancelled, FencelineError
+from fenceline.model.json_text import stored_json
+from fenceline.worker.attempt import Attempt, Ending
+from fenceline.worker.link import Link
+from fenceline.worker.settings import WorkerSettings
+
+if TYPE_CHECKING:
+    from fenceline.worker.context import Context
+    from fenceline.worker.executor import Execution
+
+log = logging.getLogger("fenceline.worker")
+
+#: Args and results cross as one message each; the database has the say on how large they may be.
+MOST_BYTES = 2**28
+#: To import the app and run its startup hooks.
+START_SECONDS = 60.0
+#: To run the shutdown hooks.
+RETIRE_SECONDS = 1.0
+#: Between the end of the process and the end of what it said.
+LAST_WORDS_SECONDS = 1.0
+
+
+class CellNotStarted(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+    """The process for isolated handlers ended before it was ready."""
+
+
+class Cell:
+    def __init__(self, process: Process, link: Link) -> None:
+        self._process = process
+        self._link = link
+        self._watch = asyncio.create_task(self._watch_process())
+        self.reusable = True
+
+    @classmethod
+    async def start(cls, app_name: str, log_format: str, worker_id: int) -> "Cell":
+        """Raises CellNotStarted."""
+        ours, theirs = socket.socketpair()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "fenceline.worker.isolated", app_name, str(theirs.fileno()),
+                pass_fds=(theirs.fileno(),), stdin=DEVNULL,
+                start_new_session=True,  # what the handler starts belongs to it and is killed with it
+            )  # fmt: skip
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        cell = cls(process, await Link.open(ours, most_bytes=MOST_BYTES))
+        try:
+            cell._link.send(log_format=log_format, worker=worker_id)
+            async with asyncio.timeout(START_SECONDS):
+                ready = await cell._link.receive()
+        except BaseException as error:
+            cell.kill()
+            if isinstance(error, TimeoutError):
+                raise CellNotStarted(f"the process for isolated handlers took over {START_SECONDS} seconds") from error
+            raise
+        if ready is None:
+            code = await cell._watch
+            raise CellNotStarted(f"the process for isolated handlers ended with code {code} before it was ready")
+        return cell
+
+    async def run(self, attempt: Attempt, context: "Context", memory_limit_mb: int | None) -> Ending:
+        """Run an attempt; a process that dies ends it as `crashed`. Raises Cancelled when the handler was stopped."""
+        self._link.send(run=attempt.to_json(), memory_limit_mb=memory_limit_mb)
+        while (message := await self._link.receive()) is not None:
+            match message:
+                case {"line": [text, level, fields]}:
+                    context.add_line(text, level, fields)
+                case {"stopped": True}:
+                    raise Cancelled("the job was asked to stop")
+                case {"ended": ended, "reusable": reusable}:
+                    self.reusable = reusable
+                    return Ending(attempt, **ended)
+        self.reusable = False
+        return Ending(attempt, outcome="crashed", error=stored_json(_death(await self._watch)))
+
+    def ask_to_stop(self) -> None:
+        self._link.send(cancel=True)
+
+    def insist(self) -> None:
+        self._link.send(stop=True)
+
+    def kill(self) -> None:
+        """The process, and what it has started."""
+        self.reusable = False
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    async def retire(self) -> None:
+        """Let it end by itself, in good order."""
+        self._link.send(bye=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(RETIRE_SECONDS):
+                await asyncio.shield(self._watch)
+
+    async def _watch_process(self) -> int:
+        """Its exit code. Not the end of the link: a process that it forked may hold that open."""
+        code = await self._process.wait()
+        self.kill()  # what it left behind
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._link.close)
+        return code
+
+
+class Isolation:
+    def __init__(self, app_name: str | None, settings: WorkerSettings) -> None:
+        self._app_name = app_name
+        self._log_format = settings.log_format
+        self._idle: list[Cell] = []
+        self._busy: set[Cell] = set()
+        self.worker_id = 0
+
+    async def run(self, execution: "Execution") -> Ending:
+        """Run an attempt in a cell. Cancelled (a timeout, a lost attempt), it kills the cell."""
+        cell = self._take() or await self._start()
+        self._busy.add(cell)
+        execution.cell = cell
+        try:
+            execution.begin()
+            if execution.context.cancelled:
+                cell.ask_to_stop()
+            ending = await cell.run(execution.attempt, execution.context, execution.plan.memory_limit_mb)
+        except Cancelled:
+            raise
+        except BaseException:
+            cell.kill()
+            raise
+        finally:
+            self._busy.discard(cell)
+            execution.cell = None
+            if cell.reusable:
+                self._idle.append(cell)
+        if ending.outcome == "crashed":
+            log.error(
+                "job %s: its process died (%s)", execution.attempt.id, ending.error,
+                extra={"job": execution.attempt.id, "kind": execution.attempt.kind},
+            )  # fmt: skip
+        return ending
+
+    async def retire(self) -> None:
+        if self._idle:
+            cells, self._idle = self._idle, []
+            await asyncio.gather(*(cell.retire() for cell in cells))
+            for cell in cells:
+                cell.kill()
+
+    def kill(self) -> None:
+        for cell in (*self._idle, *self._busy):
+            cell.kill()
+
+    def _take(self) -> Cell | None:
+        while self._idle:
+            cell = self._idle.pop()
+            if cell.reusable:  # it may have died meanwhile
+                return cell
+        return None
+
+    async def _start(self) -> Cell:
+        if self._app_name is None:
+            raise CellNotStarted("the app's import name is not known")
+        return await Cell.start(self._app_name, self._log_format, self.worker_id)
+
+
+def _death(exit_code: int) -> dict[str, Any]:
+    if exit_code < 0:
+        with contextlib.suppress(ValueError):
+            name = signal.Signals(-exit_code).name
+            return {"message": f"the job's process was killed by {name}", "signal": -exit_code}
+    return {"message": f"the job's process exited with code {exit_code}", "exit_code": exit_code}

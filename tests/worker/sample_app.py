@@ -1,0 +1,84 @@
+"""The application that worker processes of these tests run, copied into their folder.
+
+Handlers write to a ledger that is independent of the queue: one line per start and end.
+"""
+
+import asyncio
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from fenceline import Fenceline
+from fenceline.worker.context import Context
+
+app = Fenceline()
+
+
+def note(word: str, ctx: Context) -> None:
+    line = f"{word} {ctx.job_id} {ctx.attempt_id} {ctx.token} {os.getpid()} {time.monotonic():.6f}\n"
+    descriptor = os.open(os.environ["LEDGER"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(descriptor, line.encode())
+    finally:
+        os.close(descriptor)
+
+
+@app.job()
+async def nap(seconds: float = 0.0, *, ctx: Context) -> int:
+    note("start", ctx)
+    await asyncio.sleep(seconds)
+    note("end", ctx)
+    return os.getpid()
+
+
+@app.job()
+def blocking_nap(seconds: float = 0.0, *, ctx: Context) -> int:
+    note("start", ctx)
+    time.sleep(seconds)
+    note("end", ctx)
+    return os.getpid()
+
+
+@app.job(on_shutdown="fail")
+def stubborn(seconds: float, *, ctx: Context) -> None:
+    note("start", ctx)
+    time.sleep(seconds)
+
+
+@app.job()
+async def block_the_loop(seconds: float, *, ctx: Context) -> None:
+    note("start", ctx)
+    time.sleep(seconds)  # noqa: ASYNC251 - the mistake that the test is about
+    note("end", ctx)
+
+
+@app.job()
+async def hold_the_gil(seconds: float, *, ctx: Context) -> None:
+    note("start", ctx)
+    # PyDLL keeps the GIL during the call.
+    ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1_000_000)))
+    note("end", ctx)
+
+
+@app.job()
+async def kill_the_process(how: str = "kill", *, ctx: Context) -> None:
+    note("start", ctx)
+    if how == "abort":
+        os.abort()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@app.job()
+async def until_released(gate: str, *, ctx: Context) -> None:
+    """Runs until the file exists."""
+    note("start", ctx)
+    while not Path(gate).exists():  # noqa: ASYNC240, ASYNC110 - a look at a file, in a test
+        await asyncio.sleep(0.02)
+    note("end", ctx)
+
+
+@app.job()
+async def fail(*, ctx: Context) -> None:
+    raise RuntimeError("on purpose")
