@@ -15,7 +15,7 @@ async def test_only_a_kind_is_needed(queue: Queue) -> None:
     made = (await queue.rows("enqueue", "work"))[0]
     job = await queue.job(made["job_id"])
     assert made["created"] is True
-    assert made["id"] == job["id"] == await queue.public_id(made["job_id"])
+    assert job["id"] == await queue.public_id(made["job_id"])
     expected: dict[str, Any] = {
         "kind": "work",
         "status": "queued",

@@ -96,18 +96,21 @@ class Fleet:
         self.connection = connection
         self.ledger_file = folder / "ledger"
         self.workers: list[WorkerProcess] = []
+        self.app = "sample_app:app"
         shutil.copy(Path(__file__).with_name("sample_app.py"), folder / "sample_app.py")
 
-    def start(self, *options: str, app: str = "sample_app:app", dsn: str | None = None) -> WorkerProcess:
+    def start(self, *options: str, app: str | None = None, dsn: str | None = None) -> WorkerProcess:
         """Start `fenceline worker`; `started` waits until its children are registered."""
         environment = {**os.environ, "FENCELINE_DSN": dsn or self.dsn, "LEDGER": str(self.ledger_file)}
-        command = [str(FENCELINE), "worker", app, *options]
+        command = [str(FENCELINE), "worker", app or self.app, *options]
         worker = WorkerProcess(command, self.folder, environment, self.folder / f"worker{len(self.workers)}.log")
         self.workers.append(worker)
         return worker
 
-    async def started(self, *options: str, children: int = 1, app: str = "sample_app:app") -> WorkerProcess:
-        worker = self.start(*options, app=app)
+    async def started(
+        self, *options: str, children: int = 1, app: str | None = None, dsn: str | None = None
+    ) -> WorkerProcess:
+        worker = self.start(*options, app=app, dsn=dsn)
         await self.registered(worker, children)
         return worker
 
@@ -130,6 +133,11 @@ class Fleet:
     async def live_pids(self) -> list[int]:
         rows = await self.connection.fetch("select pid from fenceline.worker where stopped_at is null")
         return [row["pid"] for row in rows]
+
+    def patch(self, code: str) -> None:
+        """Make an app that is the sample app, with some rule of Fenceline taken out, and let workers run that."""
+        (self.folder / "patched_app.py").write_text(f"from sample_app import app\n{code}")
+        self.app = "patched_app:app"
 
     async def waiting(self, lane: str, count: int = 1) -> None:
         """Until so many workers have said that they wait for the lane."""

@@ -1,7 +1,6 @@
 """`fenceline worker APP`."""
 
 import asyncio
-import logging
 import os
 import sys
 
@@ -17,10 +16,13 @@ from fenceline.cli.options import dsn_option
 @click.option("--processes", default=1, show_default=True, help="Child processes.")
 @click.option("--concurrency", default=100, show_default=True, help="Async handlers at a time, per process.")
 @click.option("--threads", default=10, show_default=True, help="Blocking handlers at a time, per process.")
+@click.option("--isolated", default=2, show_default=True, help="Processes for isolated handlers, per process.")
 @click.option("--grace", default=30.0, show_default=True, help="Seconds that handlers have to finish on shutdown.")
 @click.option("--lease", default=30.0, show_default=True, help="Seconds until a silent worker's jobs are taken over.")
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--metrics-port", type=int, help="Serve Prometheus metrics of all children; needs fenceline[metrics].")
 def worker(
     app: str,
     dsn: str | None,
@@ -28,13 +30,18 @@ def worker(
     processes: int,
     concurrency: int,
     threads: int,
+    isolated: int,
     grace: float,
     lease: float,
     once: bool,  # noqa: FBT001 - click passes flags by name
     empty_exit: int,
+    log_format: str,
+    metrics_port: int | None,
 ) -> None:
     """Run the jobs of APP (module:attribute, found from the current folder) until SIGTERM or Ctrl-C."""
     from fenceline.worker.application import load_app  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.worker.logs import configure_logging  # noqa: PLC0415 - as above
+    from fenceline.worker.metrics import Metrics  # noqa: PLC0415 - as above
     from fenceline.worker.settings import WorkerSettings  # noqa: PLC0415 - as above
     from fenceline.worker.supervisor import Supervisor  # noqa: PLC0415 - as above
 
@@ -46,16 +53,23 @@ def worker(
             processes=1 if once else processes,
             concurrency=concurrency,
             threads=threads,
+            isolated=isolated,
             grace_seconds=grace,
             lease_seconds=lease,
+            log_format=log_format,
+            metrics=metrics_port is not None,
         )
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    configure_logging(log_format)
     loaded = load_app(app)
+    metrics = None
+    if metrics_port is not None:
+        metrics = Metrics()
+        metrics.serve(metrics_port)
 
     async def run() -> int:
-        supervisor = Supervisor(loaded, app, settings)
+        supervisor = Supervisor(loaded, app, settings, metrics)
         if not once:
             await supervisor.run()
             return 0

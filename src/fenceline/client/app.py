@@ -212,9 +212,10 @@ class Fenceline:
 
         What it returns is the job's result, what it raises its failure.
         """
-        if not asyncio.iscoroutinefunction(function):
+        registered: Middleware = function
+        if not inspect.iscoroutinefunction(registered):
             raise TypeError(f"@app.middleware decorates an async function with (ctx, call_next), not {function!r}")
-        self.middlewares.append(function)
+        self.middlewares.append(registered)
         return function
 
     async def enqueue(
@@ -279,7 +280,7 @@ class Fenceline:
             self._source.close()
 
     def make_caller(self) -> Caller:
-        return Caller(self._source, self._pool_size)
+        return Caller(self._source, self._pool_size, tracing=self.tracing)
 
     def register(self, handler: Handler[Any, Any]) -> None:
         if handler.kind in self.handlers:
@@ -338,7 +339,7 @@ class SyncFenceline:
 
     def __init__(self, app: Fenceline) -> None:
         self._app = app
-        self._caller = SyncCaller(app.make_caller)
+        self._caller = SyncCaller(app.make_caller, tracing=app.tracing)
         self.jobs = SyncJobs(self.caller)
         self.lanes = SyncLanes(self.caller)
         self.system = SyncSystem(self.caller)

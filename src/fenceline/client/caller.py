@@ -58,11 +58,13 @@ def _is_refused_connection(error: BaseException) -> bool:
 
 
 class Caller:
-    def __init__(self, source: Source, pool_size: int) -> None:
+    def __init__(self, source: Source, pool_size: int, *, tracing: bool | None = None) -> None:
+        self.tracing = tracing
         self._source = source
         self._pool = Pool(self.connect, pool_size)
         self._checked = False
         self._checking = asyncio.Lock()
+        self._is_pooled: bool | None = None  # not known yet
         self._room = WaitingRoom(self.call, self.connect)
 
     async def call(self, call: Call[T], connection: Any = None) -> T:
@@ -107,9 +109,18 @@ class Caller:
 
         dsn = await self._source.dsn()
         connection: Connection = await asyncpg.connect(
-            dsn, timeout=CONNECT_SECONDS, server_settings={"application_name": "fenceline"}
+            dsn,
+            timeout=CONNECT_SECONDS,
+            server_settings={"application_name": "fenceline"},
+            # A pooler may hand every transaction to another session, where a named statement is missing or another's.
+            statement_cache_size=0 if self._is_pooled else 100,
         )
         try:
+            if self._is_pooled is None:
+                self._is_pooled = await _is_pooled(connection)
+                if self._is_pooled:
+                    connection.terminate()
+                    return await self.connect()
             async with self._checking:
                 if not self._checked:
                     await self._check(connection)
@@ -145,6 +156,20 @@ class Caller:
     async def close(self) -> None:
         await self._room.close()
         await self._pool.close()
+
+
+async def _is_pooled(connection: "Connection") -> bool:
+    """Whether a pooler (PgBouncer and its like) stands between: it greets with a process id of its own making.
+
+    Asked in the simple protocol, which leaves no prepared statement behind.
+    """
+    import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+    try:
+        await connection.execute(f"do 'begin assert pg_backend_pid() = {connection.get_server_pid()}; end'")
+    except asyncpg.AssertError:
+        return True
+    return False
 
 
 CallerOf = Callable[[], Caller]

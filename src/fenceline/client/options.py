@@ -56,16 +56,16 @@ class EnqueueOptions(TypedDict, total=False):
 KNOWN = frozenset(EnqueueOptions.__annotations__)
 
 
-def encode_options(options: EnqueueOptions) -> str:
+def encode_options(options: EnqueueOptions, traceparent: str | None = None) -> str:
     """The options as JSON text, without the connection; times must name their zone."""
-    if not options:
+    if not options and traceparent is None:
         return "{}"
-    unknown = options.keys() - KNOWN
-    if unknown:
-        raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
+    _refuse_unknown(options)
     values: dict[str, Any] = {
         name: value for name, value in options.items() if name != "connection" and value is not None
     }
+    if traceparent is not None:
+        values["traceparent"] = traceparent
     if not values:
         return "{}"
     for name in ("run_at", "expires_at"):
@@ -83,6 +83,12 @@ def encode_options(options: EnqueueOptions) -> str:
         return to_json(values)
     except ValueError as error:
         raise InvalidOption(f"options cannot be written as JSON: {error}") from error
+
+
+def _refuse_unknown(options: EnqueueOptions) -> None:
+    unknown = options.keys() - KNOWN
+    if unknown:
+        raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
 
 
 def _encode_moment(name: str, moment: Any) -> str:

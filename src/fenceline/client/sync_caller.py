@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 
 class SyncCaller:
-    def __init__(self, make_caller: Callable[[], Caller]) -> None:
+    def __init__(self, make_caller: Callable[[], Caller], *, tracing: bool | None = None) -> None:
+        self.tracing = tracing
         self._make_caller = make_caller
         self._guard = threading.Lock()
         self._background: _Background | None = None

@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.sync_caller import SyncCallerOf
+from fenceline.client.tracing import enqueue_span
 from fenceline.database import calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
@@ -169,17 +170,19 @@ class SyncEnqueuer(Generic[P, R]):
         values = self._arguments.validate(args)
         if self._validate is not None:
             self._validate(**values)
-        made = self._caller_of().call(
-            calls.enqueue(
-                self._arguments.kind,
-                self._arguments.dump(values),
-                encode_options(self._options),
-                actor=None,
-                defaults=self._defaults,
-                repeatable="idempotency_key" in self._options,
-            ),
-            self._options.get("connection"),
-        )
+        caller = self._caller_of()
+        with enqueue_span(self._arguments.kind, caller.tracing) as trace:
+            made = caller.call(
+                calls.enqueue(
+                    self._arguments.kind,
+                    self._arguments.dump(values),
+                    encode_options(self._options, trace),
+                    actor=None,
+                    defaults=self._defaults,
+                    repeatable="idempotency_key" in self._options,
+                ),
+                self._options.get("connection"),
+            )
         return SyncJob(self._caller_of, made.job_id, created=made.created, arguments=self._arguments)
 
     def enqueue_many(self, many: Iterable[Mapping[str, Any]]) -> list[SyncJob[R]]:
@@ -187,28 +190,24 @@ class SyncEnqueuer(Generic[P, R]):
 
         All or none: one bad item raises InvalidArgs and nothing is enqueued.
         """
-        validate, dump, check = self._arguments.validate, self._arguments.dump, self._validate
-        encoded: list[str] = []
-        for args in many:
-            values = validate(args)
-            if check is not None:
-                check(**values)
-            encoded.append(dump(values))
+        encoded = self._arguments.encode_many(many, self._validate)
         if not encoded:
             return []
-        made = self._caller_of().call(
-            calls.enqueue_many(
-                self._arguments.kind,
-                encoded,
-                encode_options(self._options),
-                actor=None,
-                defaults=self._defaults,
-                repeatable="idempotency_key" in self._options,
-            ),
-            self._options.get("connection"),
-        )
+        caller = self._caller_of()
+        with enqueue_span(self._arguments.kind, caller.tracing, len(encoded)) as trace:
+            made = caller.call(
+                calls.enqueue_many(
+                    self._arguments.kind,
+                    encoded,
+                    encode_options(self._options, trace),
+                    actor=None,
+                    defaults=self._defaults,
+                    repeatable="idempotency_key" in self._options,
+                ),
+                self._options.get("connection"),
+            )
         caller_of, arguments = self._caller_of, self._arguments
-        return [SyncJob(caller_of, new.job_id, created=new.created, arguments=arguments) for new in made]
+        return [SyncJob(caller_of, job_id, created=created, arguments=arguments) for job_id, created in made]
 
 
 class SyncJobs:
@@ -229,17 +228,19 @@ class SyncJobs:
 
     def enqueue(self, kind: str, args: Mapping[str, Any] | None, options: EnqueueOptions) -> SyncJob[Any]:
         """Enqueue by the kind's name, without its handler's code."""
-        made = self._caller_of().call(
-            calls.enqueue(
-                kind,
-                encode_plain(kind, args),
-                encode_options(options),
-                actor=None,
-                defaults=None,
-                repeatable="idempotency_key" in options,
-            ),
-            options.get("connection"),
-        )
+        caller = self._caller_of()
+        with enqueue_span(kind, caller.tracing) as trace:
+            made = caller.call(
+                calls.enqueue(
+                    kind,
+                    encode_plain(kind, args),
+                    encode_options(options, trace),
+                    actor=None,
+                    defaults=None,
+                    repeatable="idempotency_key" in options,
+                ),
+                options.get("connection"),
+            )
         return SyncJob(self._caller_of, made.job_id, created=made.created)
 
     def list(

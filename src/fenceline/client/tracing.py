@@ -21,9 +21,14 @@ def is_tracing() -> bool:
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider)
 
 
-def enqueue_span(kind: str, count: int = 1) -> AbstractContextManager[str | None]:
+def is_on(wanted: bool | None) -> bool:  # noqa: FBT001 - the state itself
+    """`wanted`: what the app says; None leaves it to the program's configuration."""
+    return is_tracing() if wanted is None else wanted
+
+
+def enqueue_span(kind: str, wanted: bool | None, count: int = 1) -> AbstractContextManager[str | None]:  # noqa: FBT001 - as above
     """A span around an enqueue; its value is the `traceparent` for the job."""
-    return _span(kind, count) if is_tracing() else NO_TRACE
+    return _span(kind, count) if is_on(wanted) else NO_TRACE
 
 
 @contextmanager

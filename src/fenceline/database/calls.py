@@ -63,12 +63,14 @@ def enqueue(
 
 def enqueue_many(
     kind: str, args: list[str], options: str, *, actor: str | None, defaults: str | None, repeatable: bool
-) -> Call[list[Enqueued]]:
-    def decode(rows: Sequence[Row]) -> list[Enqueued]:
+) -> Call[list[tuple[int, bool]]]:
+    """As `enqueue`, with the answers as plain pairs: there may be tens of thousands."""
+
+    def decode(rows: Sequence[Row]) -> list[tuple[int, bool]]:
         job_ids, created = rows[0]
         if created is None:
-            return [Enqueued(job_id, True) for job_id in job_ids or ()]
-        return [Enqueued(job_id, new) for job_id, new in zip(job_ids, created, strict=True)]
+            return [(job_id, True) for job_id in job_ids or ()]
+        return list(zip(job_ids, created, strict=True))
 
     return Call(
         "select job_ids, created from fenceline.enqueue_many("

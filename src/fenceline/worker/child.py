@@ -223,6 +223,10 @@ class Child:
         self._claim_line.close()
         self._finish_line.close()
 
+    async def wait_closed(self) -> None:
+        """After `close`: until the processes of isolated handlers have ended."""
+        await self._executor.wait_closed()
+
     def _ended(self, ending: Ending) -> None:
         if self._claimer is not None and ending.ran_seconds is not None:
             self._claimer.note_run_time(ending.attempt.lane, ending.ran_seconds)

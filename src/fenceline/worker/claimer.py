@@ -93,6 +93,8 @@ class Claimer:
         self._modes = modes
         self._home_lanes = home_lanes
         self._is_deaf = is_deaf
+        limits = {"loop": settings.concurrency, "thread": settings.threads, "isolated": settings.isolated}
+        self._most_kept = {mode: (places - 1) // 2 for mode, places in limits.items()}
         self.lanes: dict[str, LaneState] = {}
         self._lanes_due = 0.0
         self._suspects_since: float | None = None
@@ -216,11 +218,14 @@ class Claimer:
         if self._is_quick(state):
             waiting = self._executor.waiting
             return (0 if waiting >= self._settings.batch else self._settings.batch), frozenset()
-        # A lane full of long jobs leaves a place to each of the others, so that it does not delay their first job.
+        # A lane full of long jobs leaves a place to each of the others, so that it does not delay their first job; but
+        # less than half of all.
         busy = {execution.attempt.lane for execution in self._executor.running.values()}
-        kept = sum(1 for s in self.lanes.values() if s is not state and s.in_use and s.enabled and s.name not in busy)
+        others = sum(1 for s in self.lanes.values() if s is not state and s.in_use and s.enabled and s.name not in busy)
         least = 0 if state.name in busy else 1
-        open_modes = {mode: max(places - kept, min(places, least)) for mode, places in free.items()}
+        open_modes = {
+            mode: max(places - min(others, self._most_kept[mode]), min(places, least)) for mode, places in free.items()
+        }
         shut = frozenset(mode for mode, places in open_modes.items() if places <= 0)
         return min((places for places in open_modes.values() if places > 0), default=0), shut
 

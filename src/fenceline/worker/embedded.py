@@ -62,6 +62,7 @@ async def _work_until_lost(app: Fenceline, settings: WorkerSettings, import_name
         link.send(bye=0)
         link.close()
         child.close()
+        await child.wait_closed()
         await helper.wait()
         board.close()
 

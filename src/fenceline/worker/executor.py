@@ -386,3 +386,6 @@ class Executor:
     def close(self) -> None:
         self._threads.close()
         self._isolation.kill()
+
+    async def wait_closed(self) -> None:
+        await self._isolation.wait_closed()

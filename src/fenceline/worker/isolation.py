@@ -44,12 +44,12 @@ class Cell:
     def __init__(self, process: Process, link: Link) -> None:
         self._process = process
         self._link = link
-        self._watch = asyncio.create_task(self._watch_process())
+        self.watch = asyncio.create_task(self._watch_process())
         self.reusable = True
 
     @classmethod
-    async def start(cls, app_name: str, log_format: str, worker_id: int) -> "Cell":
-        """Raises CellNotStarted."""
+    async def start(cls, app_name: str, log_format: str, worker_id: int, living: "set[Cell]") -> "Cell":
+        """A cell that is ready; it is in `living` until its process has ended. Raises CellNotStarted."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -63,6 +63,8 @@ class Cell:
         finally:
             theirs.close()
         cell = cls(process, await Link.open(ours, most_bytes=MOST_BYTES))
+        living.add(cell)
+        cell.watch.add_done_callback(lambda _watch: living.discard(cell))
         try:
             cell._link.send(log_format=log_format, worker=worker_id)
             async with asyncio.timeout(START_SECONDS):
@@ -73,7 +75,7 @@ class Cell:
                 raise CellNotStarted(f"the process for isolated handlers took over {START_SECONDS} seconds") from error
             raise
         if ready is None:
-            code = await cell._watch
+            code = await cell.watch
             raise CellNotStarted(f"the process for isolated handlers ended with code {code} before it was ready")
         return cell
 
@@ -90,7 +92,7 @@ class Cell:
                     self.reusable = reusable
                     return Ending(attempt, **ended)
         self.reusable = False
-        return Ending(attempt, outcome="crashed", error=stored_json(_death(await self._watch)))
+        return Ending(attempt, outcome="crashed", error=stored_json(_death(await self.watch)))
 
     def ask_to_stop(self) -> None:
         self._link.send(cancel=True)
@@ -99,7 +101,11 @@ class Cell:
         self._link.send(stop=True)
 
     def kill(self) -> None:
-        """The process, and what it has started."""
+        """End the process, and what it has started."""
+        self._kill_group()
+        self._link.close()
+
+    def _kill_group(self) -> None:
         self.reusable = False
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -109,12 +115,12 @@ class Cell:
         self._link.send(bye=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RETIRE_SECONDS):
-                await asyncio.shield(self._watch)
+                await asyncio.shield(self.watch)
 
     async def _watch_process(self) -> int:
         """Its exit code. Not the end of the link: a process that it forked may hold that open."""
         code = await self._process.wait()
-        self.kill()  # what it left behind
+        self._kill_group()  # what it left behind
         asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._link.close)
         return code
 
@@ -123,14 +129,13 @@ class Isolation:
     def __init__(self, app_name: str | None, settings: WorkerSettings) -> None:
         self._app_name = app_name
         self._log_format = settings.log_format
+        self._cells: set[Cell] = set()  # until their processes have ended
         self._idle: list[Cell] = []
-        self._busy: set[Cell] = set()
         self.worker_id = 0
 
     async def run(self, execution: "Execution") -> Ending:
         """Run an attempt in a cell. Cancelled (a timeout, a lost attempt), it kills the cell."""
         cell = self._take() or await self._start()
-        self._busy.add(cell)
         execution.cell = cell
         try:
             execution.begin()
@@ -143,7 +148,6 @@ class Isolation:
             cell.kill()
             raise
         finally:
-            self._busy.discard(cell)
             execution.cell = None
             if cell.reusable:
                 self._idle.append(cell)
@@ -162,8 +166,13 @@ class Isolation:
                 cell.kill()
 
     def kill(self) -> None:
-        for cell in (*self._idle, *self._busy):
+        for cell in self._cells:
             cell.kill()
+
+    async def wait_closed(self) -> None:
+        """After `kill`: until the processes have ended."""
+        while self._cells:
+            await asyncio.wait({cell.watch for cell in self._cells})
 
     def _take(self) -> Cell | None:
         while self._idle:
@@ -175,7 +184,7 @@ class Isolation:
     async def _start(self) -> Cell:
         if self._app_name is None:
             raise CellNotStarted("the app's import name is not known")
-        return await Cell.start(self._app_name, self._log_format, self.worker_id)
+        return await Cell.start(self._app_name, self._log_format, self.worker_id, self._cells)
 
 
 def _death(exit_code: int) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The talk between a worker process and whoever keeps its lease: JSON lines over a socket pair.
 
 To the worker: {"renewed": monotonic time}, {"cancel": [attempt ids]}, {"lost": true}, {"stop": true}, {"hurry": true}.
-To the keeper: {"registered": worker id, "fail_kinds": […]}, {"bye": exit code}. The end of the stream means that the
-other side has died.
+To the keeper: {"registered": worker id, "fail_kinds": […]}, {"counts": …} (for metrics), {"bye": exit code}. The end of
+the stream means that the other side has died.
 """
 
 import asyncio

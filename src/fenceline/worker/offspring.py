@@ -13,6 +13,7 @@ from asyncio.subprocess import Process
 from fenceline.worker.board import Board
 from fenceline.worker.keeper import Keeper, Kept, is_stopped
 from fenceline.worker.link import Link
+from fenceline.worker.metrics import Metrics
 from fenceline.worker.settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
@@ -36,7 +37,9 @@ class Offspring:
         *,
         stopping: asyncio.Event,
         hurrying: asyncio.Event,
+        metrics: Metrics | None = None,
     ) -> None:
+        self._metrics = metrics
         self._keeper = keeper
         self._app_name = app_name
         self._settings = settings
@@ -80,6 +83,8 @@ class Offspring:
                 watcher.cancel()
             if process.returncode is None:
                 process.kill()
+            if self._metrics is not None:
+                self._metrics.forget(process.pid)
             link.close()
             self._board.close()
         return exit_code
@@ -112,6 +117,8 @@ class Offspring:
                 self._fail_kinds = message["fail_kinds"]
                 self._kept = self._keeper.keep(message["registered"], process.pid, link, self._board)
                 self._registered.set()
+            elif "counts" in message and self._metrics is not None:
+                self._metrics.hear(process.pid, message["counts"])
             elif "bye" in message:
                 self._said_bye = True
 

@@ -11,6 +11,7 @@ from fenceline.client.caller import is_connection_failure
 from fenceline.errors import DatabaseUnavailable
 from fenceline.worker.application import AppNotFound
 from fenceline.worker.keeper import Keeper
+from fenceline.worker.metrics import Metrics
 from fenceline.worker.offspring import Offspring
 from fenceline.worker.settings import WorkerSettings
 
@@ -29,7 +30,7 @@ STEADY_SECONDS = 10.0
 
 
 class Supervisor:
-    def __init__(self, app: Fenceline, app_name: str, settings: WorkerSettings) -> None:
+    def __init__(self, app: Fenceline, app_name: str, settings: WorkerSettings, metrics: Metrics | None = None) -> None:
         if not app.handlers:
             raise AppNotFound(f"{app_name} has no handlers: decorate at least one function with @app.job()")
         self._app = app
@@ -38,6 +39,7 @@ class Supervisor:
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
         self._keeper = Keeper(self._connect, settings.lease_seconds)
+        self._metrics = metrics
         self._zombies: set[asyncio.Task[int]] = set()
 
     async def run(self) -> None:
@@ -118,7 +120,14 @@ class Supervisor:
             pause = min(pause * 2, most)
 
     def _offspring(self) -> Offspring:
-        return Offspring(self._keeper, self._app_name, self._settings, stopping=self._stopping, hurrying=self._hurrying)
+        return Offspring(
+            self._keeper,
+            self._app_name,
+            self._settings,
+            stopping=self._stopping,
+            hurrying=self._hurrying,
+            metrics=self._metrics,
+        )
 
     async def _connect(self) -> "Connection":
         return await self._app.caller().connect()

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fenceline.client.app import Fenceline, Middleware
-from fenceline.client.tracing import is_tracing
+from fenceline.client.tracing import is_on
 from fenceline.errors import Steering
 from fenceline.worker.context import Context
 
 
 def all_middlewares(app: Fenceline) -> list[Middleware]:
     """The app's middleware, inside a span if the program has configured tracing by now."""
-    return [in_span, *app.middlewares] if app.tracing is not False and is_tracing() else list(app.middlewares)
+    return [in_span, *app.middlewares] if is_on(app.tracing) else list(app.middlewares)
 
 
 async def in_span(context: Context, call_next: Callable[[], Awaitable[Any]]) -> Any:

@@ -8,7 +8,8 @@
 -- p_defaults  what the handler's decorator says: lane priority max_attempts retry timeout; weaker than p_options and
 --             than the lane that lists the kind
 -- p_origin    'outside', or 'child' / 'schedule', which a system drain lets through
--- Returns the job's public id, its internal id, and whether this call made it (false: deduplicated or repeated).
+-- Returns the job's internal id (public_id shows it as people see it), and whether this call made it (false: deduplicated
+-- or repeated).
 -- Raises FL001–FL008, FL013, FL014, FL017, FL020; then nothing has changed.
 -- roles: producer, worker
 create or replace function fenceline.enqueue(
@@ -18,54 +19,53 @@ create or replace function fenceline.enqueue(
   p_actor text default null,
   p_defaults json default null,
   p_origin text default 'outside',
-  out id text,
   out job_id bigint,
   out created boolean
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan as $$
 declare
   v_made record;
-  v_priority smallint;
   v_lane text;
-  v_awaited boolean;
 begin
-  -- The short way, for a job without options; the same rules as insert_plain_jobs, which has its comments. A commit of
-  -- its own pays for setting up every statement and expression anew, so this is as few as can be: one that looks up the
-  -- route and writes `job`, one that writes `ready`. No array is made; ltrim costs a tenth of a regular expression. Where
-  -- anything is not plain no row is written, and the long way says what is wrong.
+  -- The short way, for a job without options: one statement looks up the route and writes `job` and `ready`. A commit of
+  -- its own pays for setting up every statement and expression anew, so there are as few as can be; ltrim costs a tenth
+  -- of a regular expression. Where anything is not plain no row is written, and the long way says what is wrong. "\u" is
+  -- left to the long way: only there can \u0000 or half a surrogate pair hide.
   if p_defaults is not null then
     perform fenceline.check_defaults(p_kind, p_defaults);
   end if;
-  if (p_options is null or p_options::text = '{}')
-     and json_typeof(p_args) = 'object' and strpos(p_args::text, '\u') = 0 then
-    insert into fenceline.job as j (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)
-    select fenceline.next_id(), coalesce((p_defaults ->> 'priority')::smallint, k.priority, n.default_priority),
-           coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint), p_kind, n.name, 'default',
-           p_args, p_actor, coalesce((p_defaults ->> 'timeout')::double precision, k.timeout_seconds)
-    from fenceline.setting s
-    left join fenceline.kind k on k.name = p_kind
-    join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
-    where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
-      and p_origin in ('outside', 'child', 'schedule') and p_defaults -> 'retry' is null
-      and coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint) > 0
-      and octet_length(p_args::text) <= s.max_args_bytes
-      and octet_length(p_kind) between 1 and 64 and ltrim(p_kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-') = ''
-    returning j.id, j.priority, j.lane, exists (select 1 from fenceline.waiter w where w.lane = j.lane)
-      into enqueue.job_id, v_priority, v_lane, v_awaited;
-    if found then
+  if p_options::text = '{}' and json_typeof(p_args) = 'object' and strpos(p_args::text, '\u') = 0 then
+    with made as (
+      insert into fenceline.job as j (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)
+      select fenceline.next_id(), coalesce((p_defaults ->> 'priority')::smallint, k.priority, n.default_priority),
+             coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint), p_kind, n.name,
+             'default', p_args, p_actor, coalesce((p_defaults ->> 'timeout')::double precision, k.timeout_seconds)
+      from fenceline.setting s
+      left join fenceline.kind k on k.name = p_kind
+      join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
+      where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
+        and p_origin in ('outside', 'child', 'schedule') and p_defaults -> 'retry' is null
+        and coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint) > 0
+        and octet_length(p_args::text) <= s.max_args_bytes
+        and octet_length(p_kind) between 1 and 64 and ltrim(p_kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-') = ''
+      returning j.id, j.priority, j.lane
+    ), queued as (
       insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
-      values (enqueue.job_id, enqueue.job_id, v_priority, v_lane, p_kind, 'default');
-      if v_awaited then
+      select m.id, m.id, m.priority, m.lane, p_kind, 'default' from made m
+    )
+    select m.id, (select w.lane from fenceline.waiter w where w.lane = m.lane limit 1)
+      into enqueue.job_id, v_lane
+    from made m;
+    if found then
+      if v_lane is not null then
         perform fenceline.wake(array[v_lane]);
       end if;
       created := true;
-      id := fenceline.public_id(enqueue.job_id);
       return;
     end if;
   end if;
   v_made := fenceline.insert_jobs(p_kind, array[p_args], p_options, p_actor, p_defaults, p_origin);
   job_id := v_made.job_ids[1];
   created := coalesce(v_made.created[1], true);
-  id := fenceline.public_id(job_id);
 end;
 $$;

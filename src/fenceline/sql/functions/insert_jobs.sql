@@ -1,8 +1,7 @@
 -- Makes jobs of one kind with the same options: the core of enqueue, enqueue_many, enqueue_jobs and retry_job.
 --
--- Jobs without options go the short way, insert_plain_jobs. Jobs with options but no gate take two set-based inserts
--- (job, ready). A job that uses a gate or a key goes one at a time through insert_gated_job.
--- Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
+-- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key goes one at a time through
+-- insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
 -- roles: none
 create or replace function fenceline.insert_jobs(
   p_kind text,
@@ -17,7 +16,7 @@ create or replace function fenceline.insert_jobs(
 language plpgsql as $$
 declare
   v_job fenceline.job;
-  v_args jsonb[];
+  v_read jsonb;
   v_options jsonb;
   v_plain boolean := p_options is null or p_options::text = '{}';
   v_route record;
@@ -30,20 +29,18 @@ begin
   if p_defaults is not null then
     perform fenceline.check_defaults(p_kind, p_defaults);
   end if;
-  if v_plain then
-    job_ids := fenceline.insert_plain_jobs(p_kind, p_args, p_actor, p_defaults, p_origin);
-    if job_ids is not null or v_count = 0 then
-      return;
-    end if;
-  end if;
   perform fenceline.check_name('kind', p_kind);
   if p_origin is null or p_origin not in ('outside', 'child', 'schedule') then
     raise exception using errcode = 'FL007',
       message = format('origin %L is unknown: use outside, child or schedule', p_origin);
   end if;
   begin
-    v_args := p_args::jsonb[];
     v_options := coalesce(p_options, '{}')::jsonb;
+    for v_i in 1 .. v_count loop
+      if strpos(p_args[v_i]::text, '\u') > 0 then  -- only there can \u0000 or half a surrogate pair hide
+        v_read := p_args[v_i]::jsonb;
+      end if;
+    end loop;
   exception when data_exception or statement_too_complex then
     get stacked diagnostics v_why = pg_exception_detail;
     raise exception using errcode = 'FL006',
@@ -86,10 +83,10 @@ begin
     perform fenceline.retry_delay(v_route.retry, 1);
   end if;
   for v_i in 1 .. v_count loop
-    if v_args[v_i] is null or jsonb_typeof(v_args[v_i]) <> 'object' then
+    if p_args[v_i] is null or json_typeof(p_args[v_i]) <> 'object' then
       raise exception using errcode = 'FL007',
         message = format('args of kind %L must be a JSON object, not %s', p_kind,
-                         coalesce(jsonb_typeof(v_args[v_i]), 'nothing'));
+                         coalesce(json_typeof(p_args[v_i]), 'nothing'));
     elsif octet_length(p_args[v_i]::text) > v_route.max_args_bytes then
       raise exception using errcode = 'FL005',
         message = format('args of kind %L have %s bytes: at most %s are allowed', p_kind,

@@ -17,7 +17,8 @@ declare
   v_newest xid8 := pg_snapshot_xmax(pg_current_snapshot());
 begin
   v_waiters := array(
-    select c.waiter_id from fenceline.dependency_check c order by c.waiter_id limit p_limit for update skip locked);
+    select c.waiter_id from fenceline.dependency_check c order by c.seen_xid nulls first limit p_limit
+    for update skip locked);  -- the unseen first: old ones may have to wait for a long transaction
   if cardinality(v_waiters) = 0 then
     return 0;
   end if;

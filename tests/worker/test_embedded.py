@@ -1,0 +1,87 @@
+"""`app.run_worker()`: a worker inside another program."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.worker.fleet import Fleet, until
+
+from fenceline import Fenceline
+
+
+@pytest.fixture
+async def app(database: str) -> AsyncIterator[Fenceline]:
+    async with Fenceline(database) as app:
+        yield app
+
+
+async def test_cancel_hands_back_what_has_not_started(fleet: Fleet, app: Fenceline) -> None:
+    gate = asyncio.Event()
+
+    @app.job()
+    async def wait_at_the_gate() -> None:
+        await gate.wait()
+
+    @app.job()
+    async def quick() -> None:
+        await asyncio.sleep(0)
+
+    working = asyncio.create_task(app.run_worker(concurrency=2, grace_seconds=0.2))
+    # Quick ones first, so that it fetches ahead.
+    await quick.enqueue_many([{}] * 300)
+    await fleet.ended(300)
+    await wait_at_the_gate.enqueue_many([{}] * 20)
+
+    async def both_places_taken() -> bool:
+        return int(await fleet.scalar("select count(*) from fenceline.running")) >= 2
+
+    await until(both_places_taken, "both places are taken")
+    working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+    assert await fleet.scalar("select count(*) from fenceline.running") == 0
+    assert await fleet.scalar("select count(*) from fenceline.ready") == 20
+    assert await fleet.scalar("select count(*) from fenceline.ready where number is not null") == 0
+    assert await fleet.live_pids() == []
+
+
+async def test_a_killed_program_gives_its_jobs_back(fleet: Fleet) -> None:
+    """At once, by the helper that keeps its lease, which is long."""
+    (fleet.folder / "program.py").write_text(
+        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=60))\n"
+    )
+    environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
+    with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220
+        try:
+            jobs = await fleet.enqueue("nap", {"seconds": 60}, count=3)
+            await fleet.handlers(3)
+        finally:
+            program.send_signal(signal.SIGKILL)
+
+    async def given_back() -> bool:
+        return int(await fleet.scalar("select count(*) from fenceline.ready")) == 3
+
+    await until(given_back, "the jobs are back in the queue", seconds=10)
+    for job_id in jobs:
+        assert [row["outcome"] for row in await fleet.history(job_id)] == ["crashed"]
+
+
+async def test_a_blocked_loop_does_not_lose_the_lease(fleet: Fleet) -> None:
+    (fleet.folder / "program.py").write_text(
+        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=1.5))\n"
+    )
+    environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
+    await fleet.started("--lease", "1.5")
+    with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220
+        try:
+            # One each, or both with the same one.
+            await fleet.enqueue("block_the_loop", {"seconds": 4.5}, count=2)
+            await fleet.ended(2)
+        finally:
+            program.send_signal(signal.SIGKILL)
+    assert [row["outcome"] for row in await fleet.history()] == ["succeeded"] * 2

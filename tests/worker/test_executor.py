@@ -1,0 +1,308 @@
+"""Timeouts, cancels and odd endings of handlers on the loop and in threads."""
+
+import asyncio
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.worker.embedded_worker import ended, running, until_running
+
+from fenceline import Fenceline, Retry
+from fenceline.worker.context import Context
+from fenceline.worker.plan import awaits
+
+ONCE = Retry(max_attempts=1)
+
+
+@pytest.fixture
+def app(database: str) -> Fenceline:
+    return Fenceline(database)
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a thread that ignores everything waits for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+async def code_of(app: Fenceline, kind: str, **options: Any) -> str:
+    record = await ended(await app.enqueue(kind, **options))
+    assert record.error is not None, record
+    return f"{record.status} {record.error['code']}"
+
+
+async def test_a_timeout_cancels_a_coroutine(app: Fenceline) -> None:
+    ends: list[str] = []
+
+    @app.job(timeout=0.3, retry=ONCE)
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    @app.job(retry=ONCE)
+    async def per_job() -> None:
+        await asyncio.sleep(30)
+
+    async with running(app):
+        assert await code_of(app, "slow") == "failed timeout"
+        assert await code_of(app, "per_job", timeout=0.3) == "failed timeout"
+    assert ends == ["cancelled"]
+
+
+async def test_a_timeout_of_the_handlers_own_is_an_ordinary_failure(app: Fenceline) -> None:
+    @app.job(timeout=30, retry=ONCE)
+    async def own() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.sleep(5)
+
+    async with running(app):
+        assert await code_of(app, "own") == "failed error"
+
+
+async def test_a_late_value_does_not_undo_a_timeout(app: Fenceline) -> None:
+    @app.job(timeout=0.3, retry=ONCE)
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            return "done after all"
+        return "never"
+
+    @app.job(timeout=0.01, retry=ONCE)
+    async def inline() -> str:
+        time.sleep(0.05)  # noqa: ASYNC251 - what nobody can interrupt
+        return "too late"
+
+    async with running(app):
+        assert await code_of(app, "stubborn") == "failed timeout"
+        assert await code_of(app, "inline") == "failed timeout"
+
+
+async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
+    app: Fenceline, gate: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[bool] = []
+
+    @app.job(timeout=0.3, retry=ONCE)
+    def stuck(*, ctx: Context) -> str:
+        gate.wait(30)
+        seen.append(ctx.cancelled)
+        return "ignored"
+
+    @app.job()
+    def quick() -> int:
+        return threading.get_ident()
+
+    async with running(app, threads=2):
+        with caplog.at_level(logging.WARNING, "fenceline.worker"):
+            first = await app.enqueue("stuck")
+            assert (await ended(first)).error["code"] == "timeout"  # type: ignore[index]  # it has one
+        assert "1 of 2 threads are lost" in caplog.text
+        # One place is left, and it works on.
+        assert len({await (await app.enqueue("quick")).result(timeout=10) for _ in range(3)}) == 1
+        second = await app.enqueue("stuck")
+        assert (await ended(second)).error["code"] == "timeout"  # type: ignore[index]  # it has one
+        waiting = await app.enqueue("quick")
+        await asyncio.sleep(1)
+        assert await waiting.status() in ("queued", "claimed")
+        gate.set()
+        await waiting.result(timeout=10)
+        assert (await first.get()).result is None
+    assert seen == [True, True]
+
+
+async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
+    @app.job()
+    async def polite(*, ctx: Context) -> None:
+        while not ctx.cancelled:
+            await asyncio.sleep(0.02)
+        ctx.log("kept what was done")
+        ctx.raise_if_cancelled()
+
+    @app.job()
+    def polite_thread(*, ctx: Context) -> None:
+        while True:
+            ctx.raise_if_cancelled()
+            time.sleep(0.02)
+
+    @app.job()
+    async def finishes(*, ctx: Context) -> str:
+        while not ctx.cancelled:
+            await asyncio.sleep(0.02)
+        return "finished anyway"
+
+    async with running(app):
+        jobs = [await app.enqueue(kind) for kind in ("polite", "polite_thread", "finishes")]
+        for job in jobs:
+            await until_running(job)
+            await job.cancel()
+        assert [await job.wait(timeout=10) for job in jobs] == ["cancelled", "cancelled", "succeeded"]
+        assert [line.message for line in await jobs[0].logs()] == ["kept what was done"]
+
+
+async def test_a_coroutine_that_does_not_look_is_cancelled_within_its_grace(app: Fenceline) -> None:
+    @app.job()
+    async def deaf() -> None:
+        await asyncio.sleep(60)
+
+    async with running(app):
+        job = await app.enqueue("deaf")
+        await until_running(job)
+        asked = time.monotonic()
+        await job.cancel(grace_seconds=4)
+        assert await job.wait(timeout=10) == "cancelled"
+        assert 1.5 < time.monotonic() - asked < 3.9  # half of the grace, well before the fence is rotated
+        record = await job.get()
+        assert record.error is not None
+        assert record.error["type"] == "Cancelled"  # the handler's own end, not the sweep's
+
+
+async def test_a_thread_that_ignores_a_cancel_is_fenced_off(
+    app: Fenceline, gate: threading.Event, caplog: pytest.LogCaptureFixture
+) -> None:
+    @app.job()
+    def stuck() -> str:
+        gate.wait(60)
+        return "ignored"
+
+    async with running(app, threads=3):
+        job = await app.enqueue("stuck")
+        await until_running(job)
+        with caplog.at_level(logging.WARNING, "fenceline.worker"):
+            await job.cancel(grace_seconds=1)
+            assert await job.wait(timeout=15) == "cancelled"
+            async with asyncio.timeout(10):
+                while "threads are lost" not in caplog.text:
+                    await asyncio.sleep(0.1)
+        assert f"stale_attempt: job {job.id}" in caplog.text
+        assert "1 of 3 threads are lost" in caplog.text
+        gate.set()
+        await asyncio.sleep(0.2)
+        assert await job.status() == "cancelled"
+
+
+async def test_a_forced_cancel_stops_the_handler_too(app: Fenceline) -> None:
+    stopped = asyncio.Event()
+
+    @app.job()
+    async def busy() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    async with running(app):
+        job = await app.enqueue("busy")
+        await until_running(job)
+        assert await job.cancel(force=True) == "cancelled"
+        async with asyncio.timeout(5):
+            await stopped.wait()
+
+
+async def test_whatever_a_handler_raises_is_its_jobs_failure(app: Fenceline) -> None:
+    async def raise_it(error: BaseException) -> None:
+        raise error
+
+    @app.job(retry=ONCE)
+    async def inline_exit() -> None:
+        raise SystemExit(1)
+
+    @app.job(retry=ONCE)
+    async def inline_cancelled() -> None:
+        raise asyncio.CancelledError
+
+    @app.job(retry=ONCE)
+    async def task_exit() -> None:
+        await raise_it(SystemExit(1))
+
+    @app.job(retry=ONCE)
+    async def task_cancelled() -> None:
+        await raise_it(asyncio.CancelledError())
+
+    @app.job(retry=ONCE)
+    def thread_exit() -> None:
+        raise SystemExit(1)
+
+    @app.job(retry=ONCE)
+    def thread_stop() -> None:
+        raise StopIteration
+
+    @app.job(retry=ONCE)
+    async def bad_text() -> None:
+        raise ValueError("zero \x00, half \ud800, text \\u0000")
+
+    async with running(app) as worker:
+        for kind in app.handlers:
+            assert await code_of(app, kind) == "failed error", kind
+        assert not worker.done()
+        record = await ended(await app.enqueue("bad_text"))
+    assert record.error is not None
+    assert record.error["message"] == "zero \ufffd, half ?, text \\u0000"
+
+
+async def test_a_decorator_that_awaits_is_not_run_inline(app: Fenceline) -> None:
+    def patient(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            await asyncio.sleep(0.01)
+            return await function(*args, **kwargs)
+
+        return wrapper
+
+    async def plain() -> str:
+        return "ran"
+
+    app.job(kind="patient")(patient(plain))
+    assert not awaits(plain)
+    async with running(app):
+        assert await (await app.enqueue("patient")).result(timeout=10) == "ran"
+
+
+async def test_a_forgotten_await_is_explained(app: Fenceline) -> None:
+    async def plain() -> str:
+        return "ran"
+
+    @app.job(retry=ONCE)
+    def forgotten() -> Any:
+        return plain()
+
+    async with running(app):
+        record = await ended(await app.enqueue("forgotten"))
+    assert record.error is not None
+    assert "returned a coroutine" in str(record.error["message"])
+
+
+async def test_shutdown_asks_threads_and_gives_jobs_back(app: Fenceline) -> None:
+    ends: list[str] = []
+
+    @app.job()
+    def polite(*, ctx: Context) -> None:
+        while not ctx.cancelled:
+            time.sleep(0.01)
+        ends.append("thread")
+        ctx.raise_if_cancelled()
+
+    @app.job(on_shutdown="fail")
+    async def must_fail() -> None:
+        await asyncio.sleep(60)
+
+    async with running(app, grace_seconds=0.2):
+        jobs = [await app.enqueue(kind) for kind in ("polite", "must_fail")]
+        for job in jobs:
+            await until_running(job)
+    records = [await job.get() for job in jobs]
+    assert [record.status for record in records] == ["queued", "failed"]
+    assert records[0].attempt == 0  # refunded
+    assert records[1].error is not None
+    assert records[1].error["message"] == "Worker received SIGTERM"
+    assert ends == ["thread"]
+    await app.close()

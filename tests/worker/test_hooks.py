@@ -1,0 +1,153 @@
+"""Startup, shutdown and middleware."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.worker.embedded_worker import ended, running
+
+from fenceline import Fenceline, Retry
+from fenceline.worker.context import Context
+from fenceline.worker.hooks import StartupFailed
+
+ONCE = Retry(max_attempts=1)
+
+
+@pytest.fixture
+def app(database: str) -> Fenceline:
+    return Fenceline(database)
+
+
+async def test_hooks_run_once_around_the_work(app: Fenceline) -> None:
+    happened: list[str] = []
+
+    @app.on_startup
+    async def first() -> None:
+        happened.append("first")
+
+    @app.on_startup
+    def second() -> None:
+        happened.append("second")
+
+    @app.on_shutdown
+    def failing() -> None:
+        happened.append("failing")
+        raise OSError("no matter")
+
+    @app.on_shutdown
+    async def last_registered() -> None:
+        happened.append("last registered")
+
+    @app.job()
+    async def work() -> None:
+        happened.append("work")
+
+    async with running(app):
+        for _ in range(2):
+            await (await app.enqueue("work")).wait(timeout=10)
+    assert happened == ["first", "second", "work", "work", "last registered", "failing"]
+
+
+async def test_a_startup_that_fails_stops_the_worker(app: Fenceline) -> None:
+    closed: list[bool] = []
+
+    @app.on_startup
+    async def connect_to_storage() -> None:
+        raise OSError("no route to storage")
+
+    @app.on_shutdown
+    def close() -> None:
+        closed.append(True)
+
+    @app.job()
+    async def work() -> None: ...
+
+    with pytest.raises(StartupFailed, match=r"connect_to_storage failed, .* OSError: no route to storage"):
+        await app.run_worker()
+    assert closed == [True]
+    await app.close()
+
+
+async def test_middleware_is_around_every_handler(app: Fenceline) -> None:
+    happened: list[str] = []
+
+    @app.middleware
+    async def outer(ctx: Context, call_next: Any) -> Any:
+        happened.append(f"outer {ctx.kind}")
+        try:
+            return await call_next()
+        finally:
+            happened.append("outer end")
+
+    @app.middleware
+    async def inner(ctx: Context, call_next: Any) -> Any:
+        happened.append("inner")
+        return {"wrapped": await call_next(ctx)}
+
+    @app.job()
+    async def inline() -> Any:
+        return 1
+
+    @app.job()
+    def threaded() -> Any:
+        return 2
+
+    @app.job(retry=ONCE)
+    async def failing() -> None:
+        raise LookupError("seen by both")
+
+    async with running(app):
+        assert await (await app.enqueue("inline")).result(timeout=10) == {"wrapped": 1}
+        assert await (await app.enqueue("threaded")).result(timeout=10) == {"wrapped": 2}
+        assert (await ended(await app.enqueue("failing"))).error["type"] == "LookupError"  # type: ignore[index]  # failed
+    expected = [[f"outer {kind}", "inner", "outer end"] for kind in ("inline", "threaded", "failing")]
+    assert happened == [step for steps in expected for step in steps]
+
+
+async def test_middleware_may_answer_itself(app: Fenceline) -> None:
+    @app.middleware
+    async def refuse(ctx: Context, call_next: Any) -> Any:
+        if ctx.attempt == 1:
+            raise PermissionError("not today")
+        return await call_next()
+
+    @app.job(retry=Retry(max_attempts=2, base=0.01))
+    async def work() -> str:
+        return "done"
+
+    async with running(app):
+        job = await app.enqueue("work")
+        assert await job.result(timeout=20) == "done"
+        assert (await job.get()).attempt == 2
+
+
+def test_middleware_must_be_async(app: Fenceline) -> None:
+    with pytest.raises(TypeError, match="async"):
+
+        @app.middleware
+        def blocking(ctx: Context, call_next: Any) -> Any: ...
+
+
+def test_a_worker_process_whose_startup_fails_says_so(database: str, tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(
+        "from fenceline import Fenceline\n"
+        "app = Fenceline()\n"
+        "@app.on_startup\n"
+        "def open_vault(): raise OSError('no key')\n"
+        "@app.job()\n"
+        "async def work(): ...\n"
+    )
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / "fenceline"), "worker", "broken:app", "--once", "--log-format", "json"],
+        cwd=tmp_path,
+        env={**os.environ, "FENCELINE_DSN": database},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert '"message": "on_startup open_vault failed, so the worker does not start: OSError: no key"' in done.stderr

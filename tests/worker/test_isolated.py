@@ -1,0 +1,179 @@
+"""Handlers in killable processes of their own."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.conftest import Connect
+from tests.worker.embedded_worker import ended, running, until_running
+
+from fenceline import Fenceline, Job
+from fenceline.worker.child import ImportNameMissing
+
+NAME = "tests.worker.isolated_app:app"
+
+
+@pytest.fixture
+def app(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fenceline]:
+    """The app of isolated_app.py, as a fresh import in this process and in others finds it."""
+    import importlib  # noqa: PLC0415 - the app reads the variable when it is made
+
+    monkeypatch.setenv("FENCELINE_DSN", database)
+    from tests.worker import isolated_app  # noqa: PLC0415 - as above
+
+    yield importlib.reload(isolated_app).app
+
+
+async def test_args_result_and_context_cross(app: Fenceline) -> None:
+    async with running(app, import_name=NAME):
+        job = await app.enqueue("talk", {"text": "grüße \u2028"})
+        got = await job.result(timeout=30)
+        assert got == {"attempt": 1, "token": got["token"], "job": job.id, "text": "grüße \u2028"}
+        assert (await (await app.enqueue("echo", {"text": "x" * 500_000})).result(timeout=30)) == "x" * 500_000
+        lines = await job.logs()
+    assert [(line.message, line.level) for line in lines] == [
+        ("before", "info"),
+        ("grüße \u2028", "info"),
+        ("said grüße \u2028", "warning"),
+    ]
+    assert lines[1].fields == {"worth": "nan", "odd": "\ufffd"}
+
+
+async def test_the_process_is_not_the_worker_and_is_used_again(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        first = await (await app.enqueue("who")).result(timeout=30)
+        second = await (await app.enqueue("who")).result(timeout=30)
+    assert first == second  # the same process, started once with its hooks
+    assert first["pid"] != os.getpid()
+    assert first["started"] == 1
+
+
+async def test_failures_are_the_jobs(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        failed = await ended(await app.enqueue("fail"))
+        left = await ended(await app.enqueue("leave"))
+    assert failed.error is not None
+    assert (failed.status, failed.error["type"], failed.error["message"]) == ("failed", "LookupError", "not there")
+    assert "in fail" in str(failed.error["traceback"])
+    assert left.error is not None
+    assert left.error["type"] == "SystemExit"
+
+
+async def test_a_timeout_kills_the_process(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]
+        job = await app.enqueue("sleep_for_ever", timeout=0.5)
+        record = await ended(job)
+        assert record.error is not None
+        assert (record.status, record.error["code"]) == ("failed", "timeout")
+        async with asyncio.timeout(5):
+            while is_alive(pid):  # noqa: ASYNC110 - the kernel has no event for it
+                await asyncio.sleep(0.05)
+        assert (await (await app.enqueue("who")).result(timeout=30))["pid"] != pid
+
+
+async def test_a_death_is_the_jobs_alone_and_the_third_is_quarantine(app: Fenceline, connect: Connect) -> None:
+    async with running(app, import_name=NAME) as worker:
+        bystander = await app.enqueue("bystander")
+        await until_running(bystander)
+        job = await app.enqueue("abort", max_attempts=1)
+        record = await ended(job)
+        assert record.error is not None
+        assert (record.status, record.error["code"], record.error["signal"]) == ("failed", "quarantined", 6)
+        assert await bystander.result(timeout=30) == os.getpid()
+        assert not worker.done()
+        rows = await (await connect()).fetch("select outcome, number, final from fenceline.history order by ended_at")
+    assert [(row["outcome"], row["number"]) for row in rows if row["number"] and not row["final"]] == [("crashed", 1)] * 2
+
+
+async def test_memory_over_the_limit_fails_the_attempt(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        assert await (await app.enqueue("hoard", {"megabytes": 20})).result(timeout=30) == 20 * 2**20
+        record = await ended(await app.enqueue("hoard", {"megabytes": 400}))
+        assert record.error is not None
+        assert (record.error["code"], record.error["type"]) == ("memory_limit", "MemoryError")
+        assert await (await app.enqueue("hoard", {"megabytes": 20})).result(timeout=30) == 20 * 2**20
+
+
+async def test_a_cancel_reaches_a_blocking_handler(app: Fenceline) -> None:
+    async with running(app, import_name=NAME):
+        job = await app.enqueue("stop_when_asked")
+        await until_running(job)
+        await job.cancel()
+        assert await job.wait(timeout=10) == "cancelled"
+        assert [line.message for line in await job.logs()] == ["before", "kept what was done"]
+
+
+async def test_an_async_handler_is_cancelled_within_its_grace(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        job = await app.enqueue("wait_for_ever")
+        await until_running(job)
+        pid = await worked(await app.enqueue("echo", {"text": "x"}), app, job)
+        assert pid
+
+
+async def worked(behind: Job[Any], app: Fenceline, job: Job[Any]) -> bool:
+    """The job behind runs as soon as the first has gone, in the same process: it was not killed."""
+    asked = time.monotonic()
+    await job.cancel(grace_seconds=4)
+    assert await job.wait(timeout=10) == "cancelled"
+    assert 1.0 < time.monotonic() - asked < 3.9
+    return await behind.result(timeout=30) == "x"
+
+
+async def test_after_the_grace_the_process_is_killed(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]
+        job = await app.enqueue("sleep_for_ever")
+        await until_running(job)
+        await job.cancel(grace_seconds=1)
+        assert await job.wait(timeout=15) == "cancelled"
+        async with asyncio.timeout(5):
+            while is_alive(pid):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.05)
+        assert (await (await app.enqueue("who")).result(timeout=30))["pid"] != pid
+
+
+async def test_a_forced_cancel_kills_at_once(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]
+        job = await app.enqueue("sleep_for_ever")
+        await until_running(job)
+        await job.cancel(force=True)
+        async with asyncio.timeout(3):
+            while is_alive(pid):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.05)
+
+
+async def test_shutdown_gives_the_job_back_and_leaves_no_process(app: Fenceline) -> None:
+    async with running(app, import_name=NAME, isolated=1):
+        pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]
+        job = await app.enqueue("sleep_for_ever")
+        await until_running(job)
+    assert await job.status() == "queued"
+    await app.close()
+    async with asyncio.timeout(5):
+        while is_alive(pid):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.05)
+
+
+async def test_without_an_import_name_isolated_kinds_are_refused(app: Fenceline) -> None:
+    with pytest.raises(ImportNameMissing, match=r"who, talk.*import_name"):
+        await app.run_worker()
+    await app.close()
+
+
+def test_a_memory_limit_needs_a_process(database: str) -> None:
+    with pytest.raises(ValueError, match="isolated=True"):
+        Fenceline(database).job(memory_limit_mb=5)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 - short
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,63 @@
+"""The scenarios of `test_crash.py` and `test_shutdown.py` with the rule that they are about taken out: each must fail.
+
+A rule is taken out by an app that patches the worker from inside, or by a broken SQL function.
+"""
+
+import pytest
+from tests.sql.mutants import MUTANTS
+from tests.worker.fleet import Fleet
+from tests.worker.test_crash import HEEDLESS, block_past_the_lease, freeze_a_child, kill_a_child, kill_the_supervisor
+from tests.worker.test_shutdown import stop_with_a_hung_handler
+
+NO_RELEASE = """
+from fenceline.worker.keeper import Keeper
+async def nothing(self, *arguments):
+    pass
+Keeper.report_crash = nothing
+Keeper.sign_off = nothing
+"""
+
+NO_HEARTBEAT = """
+from fenceline.worker.keeper import Keeper
+async def nothing(self):
+    pass
+Keeper.beat_once = nothing
+Keeper._watch_leases = nothing
+"""
+
+ORPHANS_LIVE_ON = """
+import ctypes
+ctypes.CDLL(None).prctl(1, 0)
+"""
+
+
+async def test_without_release_a_killed_child_keeps_its_jobs(fleet: Fleet) -> None:
+    fleet.patch(NO_RELEASE)
+    with pytest.raises(AssertionError, match="100 jobs ended"):
+        await kill_a_child(fleet, seconds=6)
+
+
+async def test_without_a_bond_children_outlive_their_supervisor(fleet: Fleet) -> None:
+    fleet.patch(ORPHANS_LIVE_ON)
+    with pytest.raises(AssertionError, match="the children are gone"):
+        await kill_the_supervisor(fleet, lease=3)
+
+
+async def test_without_the_fence_a_frozen_child_overwrites(fleet: Fleet) -> None:
+    [mutant] = [mutant for mutant in MUTANTS if mutant.name == "finish_without_fence"]
+    await fleet.connection.execute(mutant.sql())
+    fleet.patch(HEEDLESS)
+    with pytest.raises(AssertionError, match="!="):
+        await freeze_a_child(fleet)
+
+
+async def test_without_the_supervisors_heartbeat_a_blocked_process_loses_its_job(fleet: Fleet) -> None:
+    fleet.patch(NO_HEARTBEAT + HEEDLESS)
+    with pytest.raises(AssertionError, match="lost"):
+        await block_past_the_lease(fleet, "block_the_loop")
+
+
+async def test_without_release_a_stopped_worker_keeps_its_job(fleet: Fleet) -> None:
+    fleet.patch(NO_RELEASE)
+    with pytest.raises(AssertionError, match="queued"):
+        await stop_with_a_hung_handler(fleet, grace=0.1)
