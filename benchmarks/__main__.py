@@ -12,7 +12,18 @@ from typing import Any
 
 import asyncpg
 
-from benchmarks import args_type, claim_finish, enqueue_bulk, enqueue_single, layout, list_indexes, wal
+from benchmarks import (
+    args_type,
+    claim_finish,
+    client_enqueue,
+    client_waiting,
+    enqueue_bulk,
+    enqueue_single,
+    layout,
+    list_indexes,
+    wal,
+    worker_drain,
+)
 from benchmarks.database import fresh_database
 from benchmarks.measure import Result, Size, print_table
 
@@ -23,6 +34,9 @@ MEASUREMENTS: dict[str, Measurement] = {
     "wal": wal.measure,
     "enqueue_bulk": enqueue_bulk.measure,
     "enqueue_single": enqueue_single.measure,
+    "client_enqueue": client_enqueue.measure,
+    "client_waiting": client_waiting.measure,
+    "worker_drain": worker_drain.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {

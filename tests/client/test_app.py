@@ -87,6 +87,9 @@ async def test_event_loops_that_end_without_close_do_not_pile_up(app: Fenceline,
         gc.collect()
 
     assert await worker.connection.fetchval(OURS_SQL) <= 2
+    # Here, where the warnings about them are expected.
+    await app.close()
+    gc.collect()
 
 
 async def test_a_database_without_the_schema_says_what_to_run(empty_database: str) -> None:

@@ -5,6 +5,7 @@ import inspect
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -19,6 +20,11 @@ from fenceline.client import sync_verbs, verbs
 from fenceline.client.sync_verbs import SyncEnqueuer
 from fenceline.errors import UnknownLane
 from fenceline.model.public_id import format_id
+
+WAITING_FOR_LOCKS_SQL = (
+    "select count(*) from pg_stat_activity "
+    "where datname = current_database() and application_name = 'fenceline' and wait_event_type = 'Lock'"
+)
 
 
 @pytest.fixture
@@ -148,6 +154,12 @@ def test_an_interrupted_call_is_given_up(blocking: Fenceline, database: str) -> 
         with pytest.raises(KeyboardInterrupt):
             blocking.sync.enqueue("work")
         interrupt.join()
+        # The cancellation travels to the server by itself; the lock must outlast it.
+        with psycopg.connect(database, autocommit=True) as observer:
+            deadline = time.monotonic() + 20
+            while observer.execute(WAITING_FOR_LOCKS_SQL).fetchone() != (0,):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
 
     assert blocking.sync.system.depth() == 1
 

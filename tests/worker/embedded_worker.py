@@ -30,5 +30,5 @@ async def ended(job: Job[Any], timeout: float = 30) -> JobRecord:
 
 async def until_running(job: Job[Any]) -> None:
     async with asyncio.timeout(30):
-        while (await job.get()).status != "running":
+        while (await job.get()).status != "running":  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)

@@ -123,7 +123,7 @@ async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
 async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
     @app.job()
     async def polite(*, ctx: Context) -> None:
-        while not ctx.cancelled:
+        while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
         ctx.log("kept what was done")
         ctx.raise_if_cancelled()
@@ -136,7 +136,7 @@ async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
 
     @app.job()
     async def finishes(*, ctx: Context) -> str:
-        while not ctx.cancelled:
+        while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
         return "finished anyway"
 
@@ -181,7 +181,7 @@ async def test_a_thread_that_ignores_a_cancel_is_fenced_off(
             await job.cancel(grace_seconds=1)
             assert await job.wait(timeout=15) == "cancelled"
             async with asyncio.timeout(10):
-                while "threads are lost" not in caplog.text:
+                while "threads are lost" not in caplog.text:  # noqa: ASYNC110 - there is no event to wait for
                     await asyncio.sleep(0.1)
         assert f"stale_attempt: job {job.id}" in caplog.text
         assert "1 of 3 threads are lost" in caplog.text

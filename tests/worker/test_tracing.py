@@ -1,5 +1,6 @@
 """Spans at the enqueue and around the run, linked."""
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.conftest import Connect
 from tests.worker.embedded_worker import ended, running
 
-from fenceline import Fenceline, Retry, RefusedError
+from fenceline import Fenceline, RefusedError, Retry
 from fenceline.client.tracing import NO_TRACE, enqueue_span, is_tracing
 from fenceline.errors import Snooze
 
@@ -66,8 +67,6 @@ async def test_the_blocking_client_and_bulk_enqueues_are_traced(database: str, s
 
     @app.job()
     async def work(number: int) -> None: ...
-
-    import asyncio  # noqa: PLC0415 - here only
 
     jobs = await work.enqueue_many([{"number": number} for number in range(3)])
     await asyncio.to_thread(work.sync.enqueue, number=4)

@@ -36,7 +36,7 @@ def compact(table: str) -> int:
 async def enqueue_sample() -> list[Job[object]]:
     """One of each: plain, retried, serial, waiting for others, and one that waits for you."""
     greetings = await greet.enqueue_many([{"name": name} for name in ("ada", "grace", "edsger")])
-    shaky = await flaky.enqueue(path="s3://bucket/report.csv")  # type: ignore[call-arg]  # ctx comes from the worker
+    shaky = await flaky.enqueue(path="s3://bucket/report.csv")
     tables = await compact.enqueue_many([{"table": name} for name in ("orders", "events")])
     last = await greet.options(after=[*greetings, shaky]).enqueue(name="everybody")
     approval = await greet.options(needs_approval=True).enqueue(name="the one who approves")

@@ -252,6 +252,7 @@ class Fenceline:
     async def close(self) -> None:
         """Close this event loop's connections, and leave the embedded database if it is in use."""
         caller = self._callers.pop(asyncio.get_running_loop(), None)
+        self._drop_ended_loops()
         if caller is not None:
             await caller.close()
         await asyncio.to_thread(self.sync.close)
@@ -269,10 +270,13 @@ class Fenceline:
         loop = asyncio.get_running_loop()
         caller = self._callers.get(loop)
         if caller is None:
-            # Connections of an event loop that has ended without close() can only be dropped.
-            self._callers = {other: its for other, its in self._callers.items() if not other.is_closed()}
+            self._drop_ended_loops()
             caller = self._callers[loop] = self.make_caller()
         return caller
+
+    def _drop_ended_loops(self) -> None:
+        # Connections of an event loop that has ended without close() can only be dropped.
+        self._callers = {loop: caller for loop, caller in self._callers.items() if not loop.is_closed()}
 
     def leave_database(self) -> None:
         """Leave the embedded database if it is in use, unless an event loop still uses it."""

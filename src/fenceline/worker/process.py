@@ -77,7 +77,7 @@ async def send_counts(link: Link, child: Child) -> None:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop where it is installed."""
+    """A loop of uvloop where that is installed."""
     try:
         import uvloop  # noqa: PLC0415 - an extra
     except ImportError:
