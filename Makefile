@@ -24,11 +24,7 @@ bench: $(INSTALLED)
 	.venv/bin/python -m benchmarks $(ARGS)
 
 chaos: $(INSTALLED)
-	@if [ -d tests/chaos ]; then \
-		.venv/bin/pytest tests/chaos $(ARGS); \
-	else \
-		echo "tests/chaos does not exist yet: nothing was run" >&2; \
-	fi
+	.venv/bin/python -m tests.chaos $(ARGS)
 
 clean:
 	rm -rf .venv .fenceline .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist

@@ -34,11 +34,21 @@ def pytest_configure(config: pytest.Config) -> None:
         # Under /tmp: the path of the server's socket must stay short.
         folder = tempfile.mkdtemp(prefix="fenceline-test-", dir="/tmp")
         os.environ[SERVER_FOLDER_VARIABLE] = folder
+        if "FENCELINE_TEST_DSN" not in os.environ:
+            configure_server(Path(folder))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ.pop(SERVER_FOLDER_VARIABLE), ignore_errors=True)
+
+
+def configure_server(folder: Path) -> None:
+    """Set up the shared server before anybody uses it; leaving stops it, so that all of it takes effect."""
+    with EmbeddedPostgres(folder) as dsn, psycopg.connect(dsn, autocommit=True) as connection:
+        # Nothing here outlives the run, and a database comes and goes with every test.
+        connection.execute("alter system set fsync = off")
+        connection.execute("alter system set max_connections = 300")
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +59,6 @@ def server() -> Iterator[str]:
         yield given
         return
     with EmbeddedPostgres(Path(os.environ[SERVER_FOLDER_VARIABLE])) as dsn:
-        with psycopg.connect(dsn, autocommit=True) as connection:
-            # Nothing here outlives the run, and a database comes and goes with every test.
-            connection.execute("alter system set fsync = off")
-            connection.execute("select pg_reload_conf()")
         yield dsn
 
 

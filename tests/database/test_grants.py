@@ -55,11 +55,7 @@ async def granted(connection: Connection) -> dict[str, set[tuple[str, str]]]:
 def expected(files: SchemaFiles) -> dict[str, set[tuple[str, str]]]:
     return {
         files.role_name(role): {("schema", "USAGE")}
-        | {
-            (file.name, "SELECT" if file.kind == "view" else "EXECUTE")
-            for file in files.code
-            if role in file.roles
-        }
+        | {(file.name, "SELECT" if file.kind == "view" else "EXECUTE") for file in files.code if role in file.roles}
         for role in ROLES
     }
 

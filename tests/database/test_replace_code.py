@@ -39,9 +39,7 @@ async def names(connection: Connection) -> list[str]:
     return [row["name"] for row in rows]
 
 
-async def test_functions_may_name_each_other_in_any_order(
-    connect_empty: Connect, write_schema: WriteSchema
-) -> None:
+async def test_functions_may_name_each_other_in_any_order(connect_empty: Connect, write_schema: WriteSchema) -> None:
     connection = await connect_empty()
     first = function("a", "() returns int", "select fenceline.b()")
     second = function("b", "() returns int", "select 7")
@@ -94,9 +92,7 @@ async def test_an_upgrade_gives_what_a_fresh_install_gives(
 
     upgraded = await names(connection)
     if views:
-        assert [
-            int(row["twice"]) for row in await connection.fetch("select twice from fenceline.doubled")
-        ] == [2, 4]
+        assert [int(row["twice"]) for row in await connection.fetch("select twice from fenceline.doubled")] == [2, 4]
     await connection.execute("drop schema fenceline cascade")
     await migrate(connection, files=files)
     assert upgraded == await names(connection)
@@ -107,9 +103,7 @@ async def test_what_others_built_on_ours_survives(connect_empty: Connect, write_
     await migrate(connection, files=write_schema(migrations=[TABLE], functions=DOUBLE, views=DOUBLED))
     await connection.execute("create view public.report as select sum(twice) as total from fenceline.doubled")
 
-    wider = view(
-        "doubled", "select id, fenceline.double(id) as twice, 'x'::text as more from fenceline.thing"
-    )
+    wider = view("doubled", "select id, fenceline.double(id) as twice, 'x'::text as more from fenceline.thing")
     tripled = function("double", "(p_id bigint) returns bigint", "select p_id * 3")
     await migrate(connection, files=write_schema(migrations=[TABLE], functions=tripled, views=wider))
     assert await connection.fetchval("select total from public.report") == 9

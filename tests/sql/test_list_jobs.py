@@ -62,9 +62,9 @@ async def test_labels_must_all_match(queue: Queue) -> None:
 
 async def test_by_time_and_by_who_enqueued(queue: Queue) -> None:
     start = await queue.sql("select fenceline.clock()")
-    early = (await queue.rows("enqueue", "work", {}, {}, "ann"))[0]["id"]
+    early = await queue.public_id((await queue.rows("enqueue", "work", {}, {}, "ann"))[0]["job_id"])
     await queue.move_clock(60)
-    late = (await queue.rows("enqueue", "work", {}, {}, "bob"))[0]["id"]
+    late = await queue.public_id((await queue.rows("enqueue", "work", {}, {}, "bob"))[0]["job_id"])
     middle = start + timedelta(seconds=30)
     assert await listed(queue, created_after=middle) == [late]
     assert await listed(queue, created_before=middle) == [early]

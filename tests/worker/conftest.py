@@ -12,4 +12,3 @@ async def fleet(database: str, tmp_path: Path, connect: Connect) -> AsyncIterato
     fleet = Fleet(database, tmp_path, await connect())
     yield fleet
     fleet.close()
-

@@ -166,7 +166,9 @@ class Fleet:
         found: list[Line] = await until(enough, f"{count} handlers {word}", seconds=seconds)
         return found
 
-    async def enqueue(self, kind: str, args: dict[str, Any] | None = None, *, count: int = 1, **options: Any) -> list[int]:
+    async def enqueue(
+        self, kind: str, args: dict[str, Any] | None = None, *, count: int = 1, **options: Any
+    ) -> list[int]:
         """Enqueue equal jobs; their ids."""
         job_ids: list[int] = await self.scalar(
             "select job_ids from fenceline.enqueue_many($1, cast($2 as json[]), cast($3 as json))",

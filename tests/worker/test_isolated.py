@@ -2,7 +2,10 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from tests.conftest import Connect
@@ -160,6 +163,30 @@ async def test_shutdown_gives_the_job_back_and_leaves_no_process(app: Fenceline)
 async def test_without_an_import_name_isolated_kinds_are_refused(app: Fenceline) -> None:
     with pytest.raises(ImportNameMissing, match=r"who, talk.*import_name"):
         await app.run_worker()
+    await app.close()
+
+
+async def test_in_a_worker_process_of_its_own(app: Fenceline) -> None:
+    command = [str(Path(sys.executable).parent / "fenceline"), "worker", NAME, "--isolated", "1"]
+    good = await app.enqueue("who")
+    assert subprocess.run([*command, "--once"], timeout=60, check=False).returncode == 0  # noqa: ASYNC221 - nothing else happens on this loop
+    assert await good.status() == "succeeded"
+    bad = await app.enqueue("abort")
+    assert subprocess.run([*command, "--once"], timeout=60, check=False).returncode == 1  # noqa: ASYNC221 - nothing else happens on this loop
+    assert await bad.status() == "queued"  # its first death of three
+    await bad.cancel()
+
+    worker = subprocess.Popen(command)  # noqa: ASYNC220 - nothing else happens on this loop
+    try:
+        pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]
+        await until_running(await app.enqueue("sleep_for_ever"))
+        assert is_alive(pid)
+    finally:
+        worker.kill()  # the supervisor: its children go with it, and theirs with them
+        worker.wait()
+    async with asyncio.timeout(5):
+        while is_alive(pid):  # noqa: ASYNC110 - there is no event to wait for
+            await asyncio.sleep(0.05)
     await app.close()
 
 

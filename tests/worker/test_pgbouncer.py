@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -21,51 +22,57 @@ PGBOUNCER = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed (scripts/install-test-tools)")
 
 
-@pytest.fixture
-async def pooled(database: str, tmp_path: Path) -> AsyncIterator[str]:
-    """The DSN of the database through a pooler with few sessions, so that they change hands all the time."""
+def start_pgbouncer(database: str, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """The process, and the DSN of the database through it: few sessions, so that they change hands all the time."""
     parts = urlsplit(database)
     query = parse_qs(parts.query)
-    host = query["host"][0] if "host" in query else parts.hostname
+    host = query["host"][0] if "host" in query else str(parts.hostname)
     port = query["port"][0] if "port" in query else parts.port or 5432
     user = parts.username or query.get("user", ["postgres"])[0]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         listen_port = free.getsockname()[1]
-    folder = tmp_path / "pgbouncer"
-    folder.mkdir()
     (folder / "users.txt").write_text(f'"{user}" "{parts.password or ""}"\n')
     (folder / "pgbouncer.ini").write_text(
-        f"[databases]\n* = host={host} port={port}\n"
+        f"[databases]\n* = host={host} port={port} user={user}\n"
         "[pgbouncer]\n"
         f"listen_addr = 127.0.0.1\nlisten_port = {listen_port}\nunix_socket_dir =\n"
-        f"auth_type = any\nauth_file = {folder}/users.txt\n"
-        f"pool_mode = transaction\ndefault_pool_size = 3\nserver_round_robin = 1\nlogfile = {folder}/log\n"
-        "ignore_startup_parameters = extra_float_digits\n"
+        f"auth_type = any\nauth_file = {folder}/users.txt\nlogfile = {folder}/log\n"
+        "pool_mode = transaction\ndefault_pool_size = 3\nserver_round_robin = 1\n"
     )
-    command = [str(PGBOUNCER), str(folder / "pgbouncer.ini")]
-    if os.getuid() == 0:  # it refuses to run as root
-        owner = Path(str(host)).stat().st_uid if str(host).startswith("/") else 0
+    account, group = None, None
+    if os.getuid() == 0:  # it refuses to run as root, and must be let through to the server's socket
+        owner = Path(host).stat().st_uid if host.startswith("/") else 0
         account = pwd.getpwuid(owner).pw_name if owner else "nobody"
+        group = pwd.getpwnam(account).pw_gid
         shutil.chown(folder, account)
-        for part in (tmp_path, *tmp_path.parents):
-            if part.stat().st_uid == 0 and not part.stat().st_mode & 0o001:
-                part.chmod(part.stat().st_mode | 0o011)
-        command = ["runuser", "-u", account, "--", *command]
-    auth = f"auth_type = any\n* = host={host} port={port}"
-    text = (folder / "pgbouncer.ini").read_text()
-    (folder / "pgbouncer.ini").write_text(text.replace(f"* = host={host} port={port}", auth.splitlines()[1] + f" user={user}"))
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bouncer:  # noqa: ASYNC220
+    process = subprocess.Popen(
+        [str(PGBOUNCER), str(folder / "pgbouncer.ini")],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        user=account,
+        group=group,
+    )
+    return process, f"postgresql://{user}@127.0.0.1:{listen_port}{parts.path}"
+
+
+@pytest.fixture
+async def pooled(database: str) -> AsyncIterator[str]:
+    """The DSN of the database through a pooler."""
+    # Not in pytest's folder, which only its own account may enter.
+    with tempfile.TemporaryDirectory(prefix="fenceline-pgbouncer-", dir="/tmp") as folder:
+        process, dsn = start_pgbouncer(database, Path(folder))
 
         async def answers() -> bool:
             with socket.socket() as probe:
-                return probe.connect_ex(("127.0.0.1", listen_port)) == 0
+                return probe.connect_ex(("127.0.0.1", urlsplit(dsn).port)) == 0
 
         try:
-            await until(answers, f"pgbouncer answers; its log: {folder}/log", seconds=10)
-            yield f"postgresql://{user}@127.0.0.1:{listen_port}{parts.path}"
+            await until(answers, "pgbouncer answers", seconds=10)
+            yield dsn
         finally:
-            bouncer.send_signal(signal.SIGINT)
+            process.kill()
+            process.wait()
 
 
 async def test_a_client_works_through_a_pooler(pooled: str) -> None:

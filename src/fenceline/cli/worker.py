@@ -22,6 +22,7 @@ from fenceline.cli.options import dsn_option
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the metrics are served.")
 @click.option("--metrics-port", type=int, help="Serve Prometheus metrics of all children; needs fenceline[metrics].")
 def worker(
     app: str,
@@ -37,6 +38,7 @@ def worker(
     empty_exit: int,
     log_format: str,
     metrics_port: int | None,
+    metrics_host: str,
 ) -> None:
     """Run the jobs of APP (module:attribute, found from the current folder) until SIGTERM or Ctrl-C."""
     from fenceline.worker.application import load_app  # noqa: PLC0415 - keeps `--help` quick
@@ -66,7 +68,7 @@ def worker(
     metrics = None
     if metrics_port is not None:
         metrics = Metrics()
-        metrics.serve(metrics_port)
+        metrics.serve(metrics_port, metrics_host)
 
     async def run() -> int:
         supervisor = Supervisor(loaded, app, settings, metrics)

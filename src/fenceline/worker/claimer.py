@@ -82,7 +82,7 @@ class Claimer:
         home_lanes: dict[str, set[str]],
         is_deaf: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`modes`: how each kind is run; `home_lanes`: the lanes that decorators name, with the modes of their kinds."""
+        """`modes`: how each kind is run; `home_lanes`: the lanes of decorators, with the modes of their kinds."""
         self._worker_id = worker_id
         self._settings = settings
         self._executor = executor
@@ -302,9 +302,11 @@ class Claimer:
         self._news.clear()
         waits = [self._lanes_due - now]
         if not self._runs_empty():
-            for state in self.lanes.values():
-                if state.enabled and self._room(state)[0] > 0:
-                    waits.append(0.0 if self._is_due(state, now) else state.due_at - now)
+            waits += [
+                0.0 if self._is_due(state, now) else state.due_at - now
+                for state in self.lanes.values()
+                if state.enabled and self._room(state)[0] > 0
+            ]
         timeout = min(waits)
         if timeout <= 0 or self.stopping:
             await asyncio.sleep(0)

@@ -1,6 +1,6 @@
 """A connection that comes back: one statement at a time, repeated over reconnects until it is answered.
 
-A half-open socket never answers, so a statement that takes longer than any of ours should counts as a broken connection.
+A half-open socket never answers, so a statement that takes longer than any of ours should is a broken connection.
 Every call of a worker is safe to repeat: a claim by its request id, a finish because an exact repeat answers `already`.
 """
 

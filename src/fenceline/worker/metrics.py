@@ -86,7 +86,7 @@ class Metrics:
         registry.register(self)
         return registry
 
-    def serve(self, port: int, host: str = "0.0.0.0") -> int:  # noqa: S104 - scraped from other machines
+    def serve(self, port: int, host: str = "127.0.0.1") -> int:
         """Answer GET /metrics; 0 takes any free port. Returns the port. Raises MetricsMissing."""
         try:
             from prometheus_client import start_http_server  # noqa: PLC0415 - an extra

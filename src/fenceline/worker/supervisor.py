@@ -67,7 +67,7 @@ class Supervisor:
             (await self._connect()).terminate()
         except BaseException as error:
             for child in children:
-                child.close()  # type: ignore[union-attr]
+                child.close()
             if not is_connection_failure(error):
                 raise
             raise DatabaseUnavailable(f"the database cannot be reached: {error}") from error

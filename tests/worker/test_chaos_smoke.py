@@ -1,0 +1,84 @@
+"""A small storm of faults (`make chaos` for a big one), and proof that its checker can tell."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+from tests.chaos.checker import Ending, check
+from tests.chaos.storm import Storm
+from tests.worker.fleet import Fleet, Line
+
+LEASE = 2.0
+
+
+async def test_a_small_storm_breaks_nothing(fleet: Fleet) -> None:
+    storm = Storm(fleet, seed=4)
+    report = await storm.run(jobs=300, faults=10, most_seconds=60)
+    print(report)  # noqa: T201
+    assert report.broken == [], str(report)
+    assert report.faults.total() == 10
+    assert report.jobs == 300
+
+
+def honest(jobs: int = 3) -> tuple[list[int], list[Line], list[Ending]]:
+    """Jobs that were lost once and then succeeded."""
+    job_ids = list(range(1, jobs + 1))
+    ledger: list[Line] = []
+    history: list[Ending] = []
+    for job_id in job_ids:
+        first, second = str(uuid4()), str(uuid4())
+        ledger += [
+            Line("start", job_id, first, 1, 10, 1.0),
+            Line("start", job_id, second, 2, 11, 2.0),
+            Line("end", job_id, second, 2, 11, 3.0),
+        ]
+        history += [Ending(job_id, first, 1, "lost", False), Ending(job_id, second, 2, "succeeded", True)]
+    return job_ids, ledger, history
+
+
+def invariants(job_ids: list[int], ledger: list[Line], history: list[Ending]) -> set[str]:
+    return {broken.invariant for broken in check(job_ids, ledger, history, LEASE)}
+
+
+def test_an_honest_ledger_passes() -> None:
+    assert check(*honest(), LEASE) == []
+
+
+def test_a_lost_job_is_found() -> None:
+    job_ids, ledger, history = honest()
+    assert invariants(job_ids, ledger, history[:-1]) == {"L"}
+    assert invariants([*job_ids, 99], ledger, history) == {"L"}
+
+
+def test_a_success_without_work_is_found() -> None:
+    job_ids, ledger, history = honest()
+    assert invariants(job_ids, ledger[:-1], history) == {"L"}
+
+
+def test_a_second_terminal_write_is_found() -> None:
+    job_ids, ledger, history = honest()
+    assert invariants(job_ids, ledger, [*history, history[-1]]) == {"T"}
+
+
+@pytest.mark.parametrize("knows_claim", [True, False])
+def test_a_stale_write_is_found(knows_claim: bool) -> None:  # noqa: FBT001 - a parameter of pytest's
+    """The first attempt's write was accepted although the job had been claimed again."""
+    job_ids, ledger, history = honest()
+    lost, final = history[-2:]
+    ledger.append(Line("end", job_ids[-1], str(lost.attempt_id), 1, 10, 2.5))
+    forged = [*history[:-2], replace(final, attempt_id=lost.attempt_id, token=1)]
+    if knows_claim:
+        forged.append(replace(final, final=False, outcome="lost"))
+    assert invariants(job_ids, ledger, forged) == {"F"}
+
+
+def test_a_write_of_an_attempt_that_never_ran_is_found() -> None:
+    job_ids, ledger, history = honest()
+    forged = [*history[:-1], replace(history[-1], attempt_id=str(uuid4()))]
+    assert invariants(job_ids, ledger, forged) == {"F", "L"}
+
+
+def test_a_standstill_is_found() -> None:
+    job_ids, ledger, history = honest()
+    late = [*ledger[:-1], replace(ledger[-1], at=100.0)]
+    assert invariants(job_ids, late, history) == {"P"}
