@@ -56,10 +56,15 @@ async def test_a_killed_program_gives_its_jobs_back(fleet: Fleet) -> None:
         "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=60))\n"
     )
     environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
+
+    async def helper_works() -> bool:
+        return bool(await fleet.scalar("select exists (select 1 from fenceline.maintenance)"))
+
     with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220
         try:
             jobs = await fleet.enqueue("nap", {"seconds": 60}, count=3)
             await fleet.handlers(3)
+            await until(helper_works, "the helper has started", seconds=20)
         finally:
             program.send_signal(signal.SIGKILL)
 

@@ -26,6 +26,8 @@ log = logging.getLogger("fenceline.worker")
 
 #: After the grace period and being asked to stop, handlers have so long before they are left behind, fenced off.
 LAST_SECONDS = 1.0
+#: The helper process starts so long after the worker.
+HELPER_PAUSE_SECONDS = 2.0
 #: The database has so long to take note of the end; what it cannot be told, the lease does.
 GOODBYE_SECONDS = 0.7
 
@@ -45,9 +47,7 @@ async def _work_until_lost(app: Fenceline, settings: WorkerSettings, import_name
     board = Board(entries=settings.concurrency + settings.threads + settings.isolated + 64)
     child = Child(app, settings, board, app_name=import_name)
     worker_id = await child.register()
-    link, helper = await _start_helper(app, settings, board)
-    link.send(registered=worker_id, pid=os.getpid())
-    obeying = asyncio.create_task(_obey(link, child))
+    keeping = asyncio.create_task(_keep_lease(app, settings, board, child))
     working = asyncio.create_task(child.run())
     try:
         await asyncio.shield(working)
@@ -57,14 +57,26 @@ async def _work_until_lost(app: Fenceline, settings: WorkerSettings, import_name
         child.hurry()
         await asyncio.wait({working}, timeout=LAST_SECONDS)
         working.cancel()
-        obeying.cancel()
         await _say_goodbye(app, worker_id, child.fail_kinds)
-        link.send(bye=0)
-        link.close()
+        keeping.cancel()
+        await asyncio.wait({keeping})
         child.close()
         await child.wait_closed()
-        await helper.wait()
         board.close()
+
+
+async def _keep_lease(app: Fenceline, settings: WorkerSettings, board: Board, child: Child) -> None:
+    """Have a helper process keep the lease, and do what it says, until cancelled."""
+    # A fresh lease needs nobody yet, and the start of a process costs most when the first jobs come.
+    await asyncio.sleep(min(HELPER_PAUSE_SECONDS, settings.lease_seconds / 10))
+    link, helper = await _start_helper(app, settings, board)
+    link.send(registered=child.worker_id, pid=os.getpid())
+    try:
+        await _obey(link, child)
+    finally:
+        link.send(bye=0)
+        link.close()
+        await helper.wait()
 
 
 async def _say_goodbye(app: Fenceline, worker_id: int, fail_kinds: list[str]) -> None:
