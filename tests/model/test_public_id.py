@@ -103,8 +103,7 @@ async def test_sql_and_python_agree(database: str) -> None:
     connection = await asyncpg.connect(database)
     try:
         random = await connection.fetch(
-            "select floor(random() * 9223372036854770000)::bigint >> (n % 60) as value "
-            "from generate_series(1, 2000) n"
+            "select floor(random() * 9223372036854770000)::bigint >> (n % 60) as value from generate_series(1, 2000) n"
         )
         values = [*EDGES, *(row["value"] for row in random)]
         rows = await connection.fetch(

@@ -23,6 +23,7 @@ Record = Callable[[object], None]
 CLAIM = "select * from fenceline.claim_jobs(%s, %s, 100)"
 FINISH = "select * from fenceline.finish_attempts(%s::bigint[], %s::uuid[])"
 CLAIM_PAGES = 1500
+FINISH_PAGES = 2000  # 500 to 1,700: before 17 PostgreSQL descends every index anew for each of the hundred jobs
 LIST_PAGES = 8000  # a scan of `job` touches 40,000 pages, one of `history` 13,000
 
 
@@ -117,7 +118,7 @@ def test_a_finish_among_a_million_touches_few_pages(
     run(full, STATISTICS[statistics])
     pages = finish_pages(full, worker)
     record(pages)
-    assert pages < CLAIM_PAGES
+    assert pages < FINISH_PAGES
 
 
 @pytest.mark.parametrize(
