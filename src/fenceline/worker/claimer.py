@@ -230,9 +230,12 @@ class Claimer:
         return min((places for places in open_modes.values() if places > 0), default=0), shut
 
     def _is_quick(self, state: LaneState) -> bool:
-        """Whether jobs of a lane are worth fetching ahead."""
+        """Whether jobs of a lane are worth fetching ahead: they are over in no time, and none waits for its place."""
         return (
-            not state.limited and not state.wanted and state.mean_seconds <= QUICK_SECONDS and state.modes == {"loop"}
+            not state.limited
+            and not state.wanted
+            and state.mean_seconds <= QUICK_SECONDS
+            and all(self._executor.free(mode) > 0 for mode in state.modes if mode != "loop")
         )
 
     def note_run_time(self, lane: str, seconds: float) -> None:
