@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 
-from fenceline import Fenceline
 from tests.conftest import Connect
+
+from fenceline import Fenceline
 
 JOBS = 3000
 
