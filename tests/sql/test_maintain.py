@@ -21,6 +21,13 @@ async def test_due_timers_go_on_in_the_order_of_their_times(queue: Queue) -> Non
     assert await queue.status(never) == "scheduled"
 
 
+async def test_it_says_when_the_next_timer_is_due(queue: Queue) -> None:
+    assert (await queue.maintain())["next_seconds"] is None
+    await queue.enqueue(run_at=await queue.at(20))
+    await queue.enqueue(run_at=await queue.at(5))
+    assert 4 < (await queue.maintain())["next_seconds"] <= 5
+
+
 async def test_a_due_timer_with_a_key_waits_for_the_key(queue: Queue) -> None:
     await queue.enqueue(key="k")
     await queue.claim_one()

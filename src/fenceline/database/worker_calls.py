@@ -179,8 +179,21 @@ def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row
     )
 
 
-def maintain() -> Call[Any]:
-    return Call("select fenceline.maintain()", (), _scalar, repeatable=True)
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """That it was our turn, and in how many seconds the next timer is due."""
+
+    next_seconds: float | None
+
+
+def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
+    """Do the fleet's maintenance unless somebody has within the interval (None)."""
+
+    def decode(rows: Sequence[Row]) -> Maintained | None:
+        done = _scalar(rows)
+        return None if done is None else Maintained(json.loads(done)["next_seconds"])
+
+    return Call("select fenceline.maintain($1)", (interval_seconds,), decode, repeatable=True)
 
 
 #: A channel that only tells listeners that they can hear.

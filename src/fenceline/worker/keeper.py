@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("fenceline.worker")
 
 MAINTENANCE_SECONDS = 1.0
+#: Timers that are due within so long of each other are promoted together.
+TIMER_SECONDS = 0.05
 #: Leases are renewed so many times before they would end.
 BEATS_PER_LEASE = 4
 #: The share of the lease after which handlers must stop when it could not be renewed.
@@ -110,19 +112,25 @@ class Keeper:
             kept.lost.set()
 
     async def _maintain(self) -> None:
+        interval = MAINTENANCE_SECONDS / 2
         while True:
-            done = False
+            done = None
             try:
-                done = await self.maintain_once()
+                done = await self.maintain_once(interval)
             except Exception:
                 log.exception("maintenance failed")
             # Somebody in the fleet has to; who did not get a turn looks less often.
-            pause = MAINTENANCE_SECONDS if done else 2 * MAINTENANCE_SECONDS
-            await asyncio.sleep(pause * random.uniform(0.8, 1.0))  # noqa: S311 - jitter
+            pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+            interval = MAINTENANCE_SECONDS / 2
+            if done is not None and done.next_seconds is not None and done.next_seconds < pause:
+                # A timer is due before that: be there in time, and do not take our own last turn for a reason to wait.
+                pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
+                interval = TIMER_SECONDS / 2
+            await asyncio.sleep(pause)
 
-    async def maintain_once(self) -> bool:
-        """Do the fleet's maintenance if nobody else has just done it; returns whether it was our turn."""
-        return await self._maintenance_line.call(worker_calls.maintain()) is not None
+    async def maintain_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> worker_calls.Maintained | None:
+        """Do the fleet's maintenance if nobody else has just done it."""
+        return await self._maintenance_line.call(worker_calls.maintain(interval_seconds=interval_seconds))
 
     async def report_crash(self, kept: Kept, exit_code: int | None) -> None:
         """The process has died: its attempts go back at once, with those as suspects whose handlers were running."""

@@ -1,6 +1,7 @@
 -- What has to happen at least once a second somewhere, for the whole fleet: any worker or server may call it as often
 -- as it likes, the work is done once per interval.
--- Returns counts of what was done, or null when it was not due.
+-- Returns counts of what was done, and `next_seconds`, when the next timer is due (null: there is none); null when the
+-- work itself was not due.
 -- roles: worker
 create or replace function fenceline.maintain(p_interval_seconds double precision default 0.5) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -16,6 +17,8 @@ begin
     'expired', fenceline.expire_jobs(),
     'verified', fenceline.verify_dependencies(),
     'admitted', fenceline.admit_keys());
+  v_done := v_done || jsonb_build_object('next_seconds', (
+    select extract(epoch from min(t.run_at) - fenceline.clock()) from fenceline.timer t));
   if fenceline.is_due('upkeep', 60) then
     v_done := v_done || jsonb_build_object('pruned', fenceline.prune());
     perform fenceline.prune_requests();
