@@ -26,6 +26,7 @@ from fenceline.database.grants import (
     create_roles_sql,
     grants_sql,
 )
+from fenceline.database.lane_overrides import apply_lane_overrides
 from fenceline.database.replace_code import Connection, replace_code
 from fenceline.database.schema_files import ROLES, SchemaFiles, read_schema_files
 from fenceline.database.schema_state import applied_migrations, check_schema, code_differs, pending, verify
@@ -152,6 +153,8 @@ async def _migrate(connection: Connection, files: SchemaFiles, lock_timeout_seco
     await _become_owner(connection)
     if names or code_changed or await _has_role_without_grants(connection, files):
         await connection.execute(grants_sql(files))
+    if not applied:
+        await apply_lane_overrides(connection)
     return MigrationReport(
         number=files.number,
         applied=names,
