@@ -23,6 +23,7 @@ from benchmarks import (
     list_indexes,
     wal,
     worker_drain,
+    worker_process,
 )
 from benchmarks.database import fresh_database
 from benchmarks.measure import Result, Size, print_table
@@ -37,6 +38,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "client_enqueue": client_enqueue.measure,
     "client_waiting": client_waiting.measure,
     "worker_drain": worker_drain.measure,
+    "worker_process": worker_process.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {
