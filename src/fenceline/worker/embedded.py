@@ -69,11 +69,14 @@ async def _keep_lease(app: Fenceline, settings: WorkerSettings, board: Board, ch
     """Have a helper process keep the lease, and do what it says, until cancelled."""
     # A fresh lease needs nobody yet, and the start of a process costs most when the first jobs come.
     await asyncio.sleep(min(HELPER_PAUSE_SECONDS, settings.lease_seconds / 10))
-    link, helper = await _start_helper(app, settings, board)
-    link.send(registered=child.worker_id, pid=os.getpid())
+    # Cancelled in the middle of the start, nobody would be left to wait for the process: so the start is seen through.
+    starting = asyncio.create_task(_start_helper(app, settings, board))
     try:
+        link, _ = await asyncio.shield(starting)
+        link.send(registered=child.worker_id, pid=os.getpid())
         await _obey(link, child)
     finally:
+        link, helper = await starting
         link.send(bye=0)
         link.close()
         await helper.wait()
