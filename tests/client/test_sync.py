@@ -145,7 +145,15 @@ def test_close_frees_threads_that_wait(blocking: Fenceline, database: str) -> No
                 call.result(timeout=20)
 
 
-def test_an_interrupted_call_is_given_up(blocking: Fenceline, database: str) -> None:
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, also where whoever started the tests has SIGINT ignored (a shell's background)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupted_call_is_given_up(blocking: Fenceline, database: str, interruptible: None) -> None:
     blocking.sync.enqueue("work")
     with psycopg.connect(database) as locker:
         locker.execute("lock table fenceline.job in access exclusive mode")
