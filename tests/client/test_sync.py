@@ -147,7 +147,7 @@ def test_close_frees_threads_that_wait(blocking: Fenceline, database: str) -> No
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, also where whoever started the tests has SIGINT ignored (a shell's background)."""
+    """Ctrl-C raises KeyboardInterrupt, also where whoever started the tests has SIGINT ignored (a background job)."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
