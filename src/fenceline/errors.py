@@ -176,6 +176,18 @@ class EmptyGroup(RefusedError):
     code = "empty_group"
 
 
+class StepMismatch(RefusedError):
+    """The step was done before with other arguments: its name is used for two things."""
+
+    code = "step_mismatch"
+
+
+class LockCycle(RefusedError):
+    """Jobs wait for each other's locks; `detail` is the job that holds the lock in question."""
+
+    code = "lock_cycle"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -198,6 +210,8 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL018": InvalidLane,
     "FL019": LaneInUse,
     "FL020": EmptyGroup,
+    "FL021": StepMismatch,
+    "FL022": LockCycle,
 }
 
 
@@ -290,3 +304,11 @@ class Cancel(Steering):
 
 class Cancelled(Steering):
     """The job was asked to stop: raised at the handler's yield points."""
+
+
+class Superseded(Steering):
+    """A newer version of the resource was announced before: this job skips it. Uncaught, the job ends as cancelled."""
+
+
+class Unsupported(FencelineError):
+    """Not possible where this handler runs."""

@@ -28,6 +28,10 @@ begin
     and not exists (select 1 from fenceline.job j where j.id = l.job_id);
   delete from fenceline.progress p where p.job_id >= v_from and p.job_id < v_to
     and not exists (select 1 from fenceline.job j where j.id = p.job_id);
+  delete from fenceline.step s where s.job_id >= v_from and s.job_id < v_to
+    and not exists (select 1 from fenceline.job j where j.id = s.job_id);
+  delete from fenceline.checkpoint c where c.job_id >= v_from and c.job_id < v_to
+    and not exists (select 1 from fenceline.job j where j.id = c.job_id);
   execute format('drop table fenceline.%I, fenceline.%I', 'job_' || p_day, 'history_' || p_day);
   return v_count;
 end;

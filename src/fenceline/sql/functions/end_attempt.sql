@@ -61,6 +61,10 @@ begin
   if p_run.counted then
     perform fenceline.wake(array[p_run.lane]);  -- a slot is free
   end if;
+  if v_uses & 64 <> 0 then
+    delete from fenceline.child c where c.job_id = p_run.job_id;  -- only a good end makes children
+    v_uses := v_uses & ~64;
+  end if;
   if v_final then
     return v_outcome;
   end if;

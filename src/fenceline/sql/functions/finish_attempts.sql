@@ -74,6 +74,9 @@ begin
   if v_freed is not null then
     perform fenceline.wake(v_freed);  -- a slot is free
   end if;
+  if v_uses & 64 <> 0 then
+    perform fenceline.make_children(v_ended, v_attempts);
+  end if;
 
   if coalesce(cardinality(v_ended), 0) < cardinality(p_job_ids) then
     for v_given in

@@ -5,6 +5,8 @@ language plpgsql as $$
 begin
   delete from fenceline.log where job_id = any(p_job_ids);
   delete from fenceline.progress where job_id = any(p_job_ids);
+  delete from fenceline.step where job_id = any(p_job_ids);
+  delete from fenceline.checkpoint where job_id = any(p_job_ids);
   delete from fenceline.history where job_id = any(p_job_ids);
   delete from fenceline.job where id = any(p_job_ids);
 end;

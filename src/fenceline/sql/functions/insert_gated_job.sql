@@ -1,4 +1,4 @@
--- Makes one job that uses a gate, a key or a lock; p_job is complete but for its id.
+-- Makes one job that uses a gate, a key or a lock; p_job is complete, but may lack its id.
 --
 -- Order: idempotency key, dedupe key, resource lock, job, dependencies, then the first unmet gate: approval,
 -- dependencies, and the rest by place_jobs. Each unique row is inserted with "on conflict do nothing", which waits for
@@ -19,8 +19,10 @@ declare
   v_failed bigint;
   v_live fenceline.live;
   v_uses smallint := 0;
+  v_seq bigint;
 begin
-  p_job.id := fenceline.next_id();
+  v_seq := fenceline.next_id();
+  p_job.id := coalesce(p_job.id, v_seq);  -- a child's was given out before
   created := false;
 
   if p_job.idempotency_key is not null then
@@ -62,7 +64,7 @@ begin
   end if;
   insert into fenceline.job select p_job.*;
 
-  v_live := row(p_job.id, p_job.id, p_job.priority, p_job.lane, p_job.kind, p_job.tenant, null, null, null,
+  v_live := row(p_job.id, v_seq, p_job.priority, p_job.lane, p_job.kind, p_job.tenant, null, null, null,
                 nullif(v_uses, 0), p_job.run_at)::fenceline.live;
   if v_after is not null then
     select array_agg(a.id order by a.id) filter (where h.outcome is null),

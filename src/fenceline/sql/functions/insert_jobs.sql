@@ -2,6 +2,7 @@
 --
 -- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key goes one at a time through
 -- insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
+-- p_ids: ids that were given out before (add_children); null: new ones.
 -- roles: none
 create or replace function fenceline.insert_jobs(
   p_kind text,
@@ -10,6 +11,7 @@ create or replace function fenceline.insert_jobs(
   p_actor text,
   p_defaults json,
   p_origin text,
+  p_ids bigint[] default null,
   out job_ids bigint[],
   out created boolean[]
 )
@@ -106,6 +108,7 @@ begin
     v_job.retry := v_route.retry;
     for v_i in 1 .. v_count loop
       v_job.args := p_args[v_i];
+      v_job.id := p_ids[v_i];
       if v_count > 1 and v_options ? 'idempotency_key' then
         v_job.idempotency_key := (v_options ->> 'idempotency_key') || '#' || v_i;  -- one key per job of the call
       end if;
@@ -119,7 +122,9 @@ begin
   -- Ids of one call grow with its order, also where the 22 bits of the sequence begin anew in the middle of it.
   v_sequence := nextval('fenceline.job_id');
   v_base := fenceline.id_at(clock_timestamp()) - (v_sequence >> 22 << 22);
-  if v_count = 1 then
+  if p_ids is not null then
+    job_ids := p_ids;
+  elsif v_count = 1 then
     job_ids := array[v_base + v_sequence];
   else
     job_ids := array(select v_base + nextval('fenceline.job_id') from generate_series(1, v_count));
@@ -132,7 +137,9 @@ begin
          v_job.parent, v_job.snapshot, v_job.snapshot_hash, v_job.delivery, v_job.traceparent
   from unnest(job_ids, p_args) n(id, args);
   insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
-  select i, i, v_route.priority, v_route.lane, p_kind, coalesce(v_job.tenant, 'default') from unnest(job_ids) i;
+  select i, case when p_ids is null then i else v_base + nextval('fenceline.job_id') end, v_route.priority, v_route.lane,
+         p_kind, coalesce(v_job.tenant, 'default')
+  from unnest(job_ids) i;
   if exists (select 1 from fenceline.waiter w where w.lane = v_route.lane) then
     perform fenceline.wake(array[v_route.lane]);
   end if;

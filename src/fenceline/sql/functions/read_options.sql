@@ -1,6 +1,6 @@
 -- The options of an enqueue as a job row, every value checked. What is left out stays null.
 -- `after` is only marked here (after_policy); insert_gated_job reads it, because it needs the other jobs.
--- Raises FL002, FL003, FL004, FL006 (snapshot), FL007, FL017 (parent).
+-- Raises FL002, FL003, FL004, FL006 (snapshot), FL007, FL008 (requires_hash), FL017 (parent).
 -- roles: none
 create or replace function fenceline.read_options(p_kind text, p_options jsonb) returns fenceline.job
 language plpgsql stable as $$
@@ -60,7 +60,7 @@ begin
   v_job.group_name := fenceline.read_text(p_options, 'group');
   v_job.delivery := fenceline.read_text(p_options, 'delivery');
   v_job.traceparent := fenceline.read_text(p_options, 'traceparent');
-  v_job.requires_hash := fenceline.read_text(p_options, 'requires_hash');
+  v_job.requires_hash := fenceline.read_hash(v_job.tenant, p_options);
   v_job.run_at := fenceline.read_time(p_options, 'run_at');
   v_job.expires_at := fenceline.read_time(p_options, 'expires_at');
   v_job.timeout_seconds := fenceline.read_seconds(p_options, 'timeout');

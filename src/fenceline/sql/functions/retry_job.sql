@@ -1,5 +1,6 @@
 -- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of. What
--- needed approval needs it again, so that nobody goes round it.
+-- needed approval needs it again, so that nobody goes round it. It goes on where the old one stopped: finished steps and
+-- the checkpoint are its own from the start.
 -- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining).
 -- roles: producer, worker
 create or replace function fenceline.retry_job(
@@ -27,6 +28,7 @@ begin
     p_actor, null, 'outside');
   job_id := v_made.job_ids[1];
   id := fenceline.public_id(job_id);
+  perform fenceline.inherit_work(p_job_id, job_id);
   perform fenceline.record_event(p_actor, 'job.retry', fenceline.public_id(p_job_id), v_job.tenant, null,
     jsonb_build_object('status', fenceline.job_status(p_job_id)), jsonb_build_object('job', id));
 end;

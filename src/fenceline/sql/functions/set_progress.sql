@@ -1,7 +1,7 @@
 -- Records phase and progress of a live attempt; a new phase starts with empty progress. Returns false when stale.
 --
 -- p_phase     null: the phase stays
--- p_progress  null: the progress stays, unless the phase is new
+-- p_progress  null: the progress stays, unless the phase is new. Items (move_items) stay with the phase
 -- roles: worker
 create or replace function fenceline.set_progress(
   p_job_id bigint,
@@ -22,9 +22,11 @@ begin
   on conflict (job_id) do update set
     attempt_id = excluded.attempt_id,
     phase = coalesce(excluded.phase, case when p.attempt_id = excluded.attempt_id then p.phase end),
-    progress = coalesce(excluded.progress,
-      case when p.attempt_id = excluded.attempt_id and coalesce(excluded.phase = p.phase, excluded.phase is null)
-           then p.progress end),
+    progress = case
+      when p.attempt_id = excluded.attempt_id and coalesce(excluded.phase = p.phase, excluded.phase is null)
+      then coalesce(case when p.progress ? 'items' then jsonb_build_object('items', p.progress -> 'items') end
+                    || excluded.progress, excluded.progress, p.progress)
+      else excluded.progress end,
     updated_at = v_now;
   return true;
 end;

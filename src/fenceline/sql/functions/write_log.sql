@@ -1,7 +1,8 @@
 -- Appends lines to the log of a live attempt. Returns false when the attempt is stale; then nothing is written.
 --
 -- p_lines     JSON array of {"message", "level", "fields", "ago_seconds"}; lines are numbered per attempt. A message
---             over the limit is cut and marked.
+--             over the limit is cut and marked. Of one attempt so many bytes are kept (setting max_attempt_log_bytes);
+--             then a last line says so.
 -- roles: worker
 create or replace function fenceline.write_log(p_job_id bigint, p_attempt_id uuid, p_lines jsonb) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -9,8 +10,11 @@ declare
   v_now timestamptz := fenceline.clock();
   v_token bigint;
   v_last integer;
-  v_most integer := (select s.max_log_bytes from fenceline.setting s);
+  v_most integer;
+  v_attempt_most integer;
+  v_bytes integer;
 begin
+  select s.max_log_bytes, s.max_attempt_log_bytes into v_most, v_attempt_most from fenceline.setting s;
   if jsonb_typeof(p_lines) is distinct from 'array' or jsonb_path_exists(p_lines,
        '$[*] ? (@.type() != "object" || (@.ago_seconds.type() != "number" && @.ago_seconds.type() != "null")
                 || @.ago_seconds < 0 || @.ago_seconds > 1000000000)') then
@@ -19,10 +23,18 @@ begin
                        '"ago_seconds" (0 or more)', left(p_lines::text, 80));
   end if;
   -- The update is fence and lock in one: a reclaim waits for us, or we find nothing.
-  update fenceline.running r set active_at = v_now
-  where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.token into v_token;
+  update fenceline.running r
+  set active_at = v_now, log_bytes = least(coalesce(r.log_bytes, 0)::bigint + octet_length(p_lines::text), 2000000000)
+  where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.token, r.log_bytes into v_token, v_bytes;
   if not found then
     return false;
+  end if;
+  if v_bytes > v_attempt_most then
+    if v_bytes - octet_length(p_lines::text) > v_attempt_most then
+      return true;
+    end if;
+    p_lines := jsonb_build_array(jsonb_build_object('level', 'warning', 'message',
+      format('the log of this attempt is over its limit of %s bytes: further lines are not kept', v_attempt_most)));
   end if;
   select coalesce(max(l.line), 0) into v_last from fenceline.log l where l.job_id = p_job_id and l.token = v_token;
   insert into fenceline.log (job_id, token, line, at, level, message, fields)

@@ -14,7 +14,9 @@ select fenceline.public_id(r.job_id) as id, r.kind, 'queued'::text as status, nu
        r.job_id
 from fenceline.ready r left join fenceline.job j on j.id = r.job_id
 union all
-select fenceline.public_id(r.job_id), j.kind, case when r.started_at is null then 'claimed' else 'running' end, null, r.lane,
+select fenceline.public_id(r.job_id), j.kind, case when r.started_at is null then 'claimed' else 'running' end,
+       (select 'lock ' || k.namespace || '/' || k.name from fenceline.lock_wait k
+        where k.job_id = r.job_id and k.attempt_id = r.attempt_id order by k.seq limit 1), r.lane,
        r.priority, j.tenant, j.args::jsonb, j.labels, r.number, j.max_attempts, fenceline.id_time(r.job_id), j.created_by, j.run_at,
        r.claimed_at, r.started_at, null, w.name, p.phase, p.progress, null, null, null, r.cancel_requested_at,
        fenceline.public_id(j.retry_of), fenceline.public_id(j.parent), coalesce(j.delivery, 'postgres'), j.backend_job_id,
