@@ -1,9 +1,12 @@
 """A PostgreSQL-native job queue for jobs that matter: fenced, durable, watched by people."""
 
 from fenceline.client.app import Fenceline, Handler
+from fenceline.client.groups import Group
 from fenceline.client.options import After, EnqueueOptions
 from fenceline.client.sync_verbs import SyncJob
 from fenceline.client.verbs import Job
+from fenceline.context.context import Context
+from fenceline.context.sync_context import SyncContext
 from fenceline.errors import (
     Cancel,
     Cancelled,
@@ -14,19 +17,25 @@ from fenceline.errors import (
     FencelineError,
     InvalidArgs,
     InvalidId,
+    InvalidResult,
     JobCancelled,
     JobFailed,
+    LockCycle,
     NotFound,
     RefusedError,
     ResourceLocked,
     RetryLater,
     Snooze,
+    StaleAttempt,
+    StepMismatch,
+    Superseded,
+    Unsupported,
     WrongStatus,
 )
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
 from fenceline.model.retry import Retry
 from fenceline.model.status import Status
-from fenceline.worker.context import Context
+from fenceline.model.with_errors import WithErrors
 
 __all__ = [
     "After",
@@ -40,15 +49,18 @@ __all__ = [
     "Fail",
     "Fenceline",
     "FencelineError",
+    "Group",
     "Handler",
     "InvalidArgs",
     "InvalidId",
+    "InvalidResult",
     "Job",
     "JobCancelled",
     "JobFailed",
     "JobPage",
     "JobRecord",
     "Lane",
+    "LockCycle",
     "LogLine",
     "NotFound",
     "Progress",
@@ -57,7 +69,13 @@ __all__ = [
     "Retry",
     "RetryLater",
     "Snooze",
+    "StaleAttempt",
     "Status",
+    "StepMismatch",
+    "Superseded",
+    "SyncContext",
     "SyncJob",
+    "Unsupported",
+    "WithErrors",
     "WrongStatus",
 ]

@@ -215,6 +215,12 @@ SQLSTATES: dict[str, type[RefusedError]] = {
 }
 
 
+def refused_as(code: str, message: str, detail: str | None = None) -> RefusedError:
+    """The exception for a code that came from another process or over HTTP."""
+    kind = next((kind for kind in SQLSTATES.values() if kind.code == code), RefusedError)
+    return kind(message, detail=detail)
+
+
 def refusal(error: BaseException) -> RefusedError | None:
     """The exception for a driver's error, or None when it is not one of ours.
 

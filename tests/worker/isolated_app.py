@@ -7,7 +7,8 @@ import time
 from typing import Any
 
 from fenceline import Fenceline, Retry
-from fenceline.worker.context import Context, current_context
+from fenceline.context.context import Context
+from fenceline.context.lines import current_context
 
 app = Fenceline()
 started = {"isolated": 0}

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from fenceline import Fenceline
-from fenceline.worker.context import Context
+from fenceline.context.context import Context
 
 app = Fenceline()
 

@@ -9,8 +9,9 @@ import pytest
 from tests.worker.embedded_worker import ended, running
 
 from fenceline import Fenceline
+from fenceline.context.context import Context
+from fenceline.context.lines import MAX_WAITING_LINES, current_context
 from fenceline.model.json_text import stored_json
-from fenceline.worker.context import MAX_WAITING_LINES, Context, current_context
 from fenceline.worker.logs import JsonFormatter
 
 library = logging.getLogger("tests.some.library")

@@ -12,7 +12,7 @@ import pytest
 from tests.worker.embedded_worker import ended, running, until_running
 
 from fenceline import Fenceline, Retry
-from fenceline.worker.context import Context
+from fenceline.context.context import Context
 from fenceline.worker.plan import awaits
 
 ONCE = Retry(max_attempts=1)

@@ -10,7 +10,7 @@ import pytest
 from tests.worker.embedded_worker import ended, running
 
 from fenceline import Fenceline, Retry
-from fenceline.worker.context import Context
+from fenceline.context.context import Context
 from fenceline.worker.hooks import StartupFailed
 
 ONCE = Retry(max_attempts=1)

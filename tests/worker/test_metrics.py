@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.worker.embedded_worker import running
 
 from fenceline import Fenceline
-from fenceline.worker.attempt import Attempt, Ending
+from fenceline.context.attempt import Attempt, Ending
 from fenceline.worker.metrics import Metrics
 from fenceline.worker.tally import BOUNDS, Tally
 

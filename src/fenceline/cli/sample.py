@@ -5,8 +5,8 @@ import logging
 
 from fenceline.client.app import Fenceline
 from fenceline.client.verbs import Job
+from fenceline.context.context import Context
 from fenceline.model.retry import Retry
-from fenceline.worker.context import Context
 
 app = Fenceline()
 log = logging.getLogger("sample")

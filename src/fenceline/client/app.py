@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVa
 
 from fenceline.client.arguments import Arguments
 from fenceline.client.caller import Caller
+from fenceline.client.finalizer import Finalizer
+from fenceline.client.groups import Group
 from fenceline.client.options import EnqueueOptions
 from fenceline.client.sync_caller import SyncCaller
+from fenceline.client.sync_groups import SyncGroup
 from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
 from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
 from fenceline.database.source import Source
 from fenceline.model.retry import Retry
 
 if TYPE_CHECKING:
+    from fenceline.client.credentials import CredentialProvider
     from fenceline.database.migrate import MigrationReport
 
 P = ParamSpec("P")
@@ -42,8 +46,12 @@ class Handler(Generic[P, R]):
         on_shutdown: Literal["release", "fail"],
         isolated: bool,
         memory_limit_mb: int | None,
+        aliases: Sequence[str] = (),
     ) -> None:
         self.kind = kind
+        self.aliases = tuple(aliases)
+        self.own_finalizer: Finalizer | None = None
+        self.snapshot_provider: Callable[..., Any] | None = None
         self.on_shutdown = on_shutdown
         self.isolated = isolated
         self.memory_limit_mb = memory_limit_mb
@@ -63,13 +71,56 @@ class Handler(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Handler {self.kind}>"
 
+    def finalizer(self, function: HookT) -> HookT:
+        """Run a function when a job of this kind succeeds, in the transaction that ends it: both happen, or neither.
+
+            @ingest.finalizer
+            async def publish(conn, job, result):
+                await conn.execute("update document set rows = $1 where job = $2", result["rows"], job.id)
+
+        It is given what its parameters name: conn (or connection), job, result, args, ctx. `async def` gets an asyncpg
+        connection, `def` one of psycopg. What it raises fails the attempt.
+        """
+        if self.own_finalizer is not None:
+            raise ValueError(f"kind {self.kind!r} has a finalizer already")
+        self.own_finalizer = Finalizer(self.kind, function)
+        return function
+
+    def snapshot(self, function: HookT) -> HookT:
+        """Register what tells the current configuration of this kind, as JSON, from a job's args.
+
+        It is called at enqueue, where it fills `snapshot`, and before a job with `requires_hash` runs: if the
+        configuration is not the one that was planned any more, the job fails (code `plan_hash_mismatch`) and nothing
+        runs.
+        """
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"snapshot {function.__qualname__} is async: blocking code enqueues too, so use a def")
+        self.snapshot_provider = function
+        return function
+
+    def current_snapshot(self, args: Mapping[str, Any]) -> Any:
+        """The current configuration for a job with these args."""
+        if self.snapshot_provider is None:
+            raise TypeError(f"kind {self.kind!r} has no snapshot provider")
+        return self.snapshot_provider(**args)
+
+    @property
+    def defaults(self) -> str | None:
+        """What the decorator says, as JSON text."""
+        return json.dumps(self.says) if self.says else None
+
+    def encode_many_args(self, many: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Args as JSON text, each validated as an enqueue would. Raises InvalidArgs."""
+        return self.arguments.encode_many(many, self._validate)
+
     def options(self, **options: Unpack[EnqueueOptions]) -> "OptionedEnqueuer[P, R]":
         """The enqueue verbs with options for the jobs they make."""
         return OptionedEnqueuer(
             self._app,
             self.arguments,
-            defaults=json.dumps(self.says) if self.says else None,
+            defaults=self.defaults,
             validate=self._validate,
+            snapshot=lambda args: None if self.snapshot_provider is None else self.current_snapshot(args),
             options=options,
         )
 
@@ -99,9 +150,12 @@ class OptionedEnqueuer(Enqueuer[P, R]):
         *,
         defaults: str | None,
         validate: Callable[..., object] | None,
+        snapshot: Callable[[Mapping[str, Any]], Any],
         options: EnqueueOptions,
     ) -> None:
-        super().__init__(app.caller, arguments, defaults=defaults, validate=validate, options=options)
+        super().__init__(
+            app.caller, arguments, defaults=defaults, validate=validate, snapshot=snapshot, options=options
+        )
         self._app = app
 
     @property
@@ -111,6 +165,7 @@ class OptionedEnqueuer(Enqueuer[P, R]):
             self._arguments,
             defaults=self._defaults,
             validate=self._validate,
+            snapshot=self._snapshot,
             options=self._options,
         )
 
@@ -130,8 +185,19 @@ class Fenceline:
         job = await greet.enqueue(name="world")
     """
 
-    def __init__(self, dsn: str | None = None, *, pool_size: int = 4, tracing: bool | None = None) -> None:
-        """`tracing`: OpenTelemetry spans for enqueues and runs; None: when the program has configured an SDK."""
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        pool_size: int = 4,
+        tracing: bool | None = None,
+        credentials: "CredentialProvider | None" = None,
+    ) -> None:
+        """`tracing`: OpenTelemetry spans for enqueues and runs; None: when the program has configured an SDK.
+
+        `credentials`: turns the `identity` of a job into temporary credentials where it runs (`fenceline.credentials`).
+        """
+        self.credential_provider = credentials
         self._source = Source(dsn)
         self._pool_size = pool_size
         self.tracing = tracing
@@ -157,6 +223,7 @@ class Fenceline:
         on_shutdown: Literal["release", "fail"] = "release",
         isolated: bool = False,
         memory_limit_mb: int | None = None,
+        aliases: Sequence[str] = (),
     ) -> "JobDecorator":
         """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
 
@@ -168,6 +235,8 @@ class Fenceline:
         `isolated` runs the handler in a process of its own, which is killed when it exceeds its timeout or ignores a
         cancel, and whose death harms nobody else. `memory_limit_mb` is what it may take there beyond what the process
         takes with the app loaded; an allocation over it raises MemoryError (attempt failed, code `memory_limit`).
+
+        `aliases` are kinds that this handler was known under before: their jobs are run too.
         """
         if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
             raise ValueError(
@@ -187,6 +256,7 @@ class Fenceline:
             on_shutdown=on_shutdown,
             isolated=isolated,
             memory_limit_mb=memory_limit_mb,
+            aliases=aliases,
         )
 
     def on_startup(self, function: HookT) -> HookT:
@@ -226,6 +296,10 @@ class Fenceline:
         if handler is not None:
             return await handler.options(**options).enqueue_args({} if args is None else args)
         return await self.jobs.enqueue(kind, args, options)
+
+    def group(self, name: str | None = None, *, tenant: str | None = None) -> Group:
+        """Jobs that belong together, enqueued together when the block ends. See `Group`."""
+        return Group(self.caller, self.handlers, name, tenant=tenant)
 
     async def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""
@@ -287,12 +361,13 @@ class Fenceline:
         return Caller(self._source, self._pool_size, tracing=self.tracing)
 
     def register(self, handler: Handler[Any, Any]) -> None:
-        if handler.kind in self.handlers:
-            raise ValueError(
-                f"kind {handler.kind!r} has two handlers: {self.handlers[handler.kind].function.__qualname__} and "
-                f"{handler.function.__qualname__}; give one of them another kind="
-            )
-        self.handlers[handler.kind] = handler
+        for kind in (handler.kind, *handler.aliases):
+            if kind in self.handlers:
+                raise ValueError(
+                    f"kind {kind!r} has two handlers: {self.handlers[kind].function.__qualname__} and "
+                    f"{handler.function.__qualname__}; give one of them another kind="
+                )
+            self.handlers[kind] = handler
 
 
 class JobDecorator:
@@ -308,9 +383,11 @@ class JobDecorator:
         on_shutdown: Literal["release", "fail"],
         isolated: bool,
         memory_limit_mb: int | None,
+        aliases: Sequence[str],
     ) -> None:
         self._app = app
         self._kind = kind
+        self._aliases = aliases
         self._says = says
         self._validate = validate
         self._on_shutdown: Literal["release", "fail"] = on_shutdown
@@ -333,6 +410,7 @@ class JobDecorator:
             on_shutdown=self._on_shutdown,
             isolated=self._isolated,
             memory_limit_mb=self._memory_limit_mb,
+            aliases=self._aliases,
         )
         self._app.register(handler)
         return handler
@@ -356,6 +434,14 @@ class SyncFenceline:
         if handler is not None:
             return handler.options(**options).sync.enqueue_args({} if args is None else args)
         return self.jobs.enqueue(kind, args, options)
+
+    def dsn(self) -> str:
+        """The database in use; starts the embedded one if need be."""
+        return self._caller.run(lambda _caller: self._app.dsn())
+
+    def group(self, name: str | None = None, *, tenant: str | None = None) -> SyncGroup:
+        """Jobs that belong together, enqueued together. See `Group`."""
+        return SyncGroup(self.caller, self._app.handlers, name, tenant=tenant)
 
     def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""

@@ -18,6 +18,8 @@ from fenceline.errors import ConnectionLost, DatabaseUnavailable, refusal
 from fenceline.model.job import Outcome
 
 if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
     from fenceline.client.pool import Connection
     from fenceline.database.migrate import MigrationReport
 
@@ -98,6 +100,10 @@ class Caller:
                     ) from error
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
         raise AssertionError("unreachable")
+
+    def connection(self) -> "AbstractAsyncContextManager[Connection]":
+        """A connection of the pool's for the block."""
+        return self._pool.connection()
 
     async def wait(self, job_id: int, timeout: float | None) -> Outcome | None:
         """How a job ended; None when it does not exist. Raises TimeoutError."""

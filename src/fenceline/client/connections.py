@@ -41,6 +41,11 @@ def _family(connection: Any) -> Family:
     )
 
 
+def _unwrapped(connection: Any) -> Any:
+    """The connection itself, of the one that `ctx.transaction()` gives out."""
+    return getattr(connection, "__wrapped__", connection)
+
+
 def _start(connection: Any, call: Call[Any], family: Family) -> Any:
     """Start the statement; the answer (rows, cursor or result) is awaitable for the async families."""
     match family:
@@ -64,6 +69,7 @@ def _start(connection: Any, call: Call[Any], family: Family) -> Any:
 
 def run_blocking(connection: Any, call: Call[T]) -> T:
     """Run a call on a blocking connection."""
+    connection = _unwrapped(connection)
     family = _family(connection)
     if family not in _BLOCKING:
         raise TypeError(
@@ -81,6 +87,7 @@ def run_blocking(connection: Any, call: Call[T]) -> T:
 
 async def run(connection: Any, call: Call[T]) -> T:
     """Run a call on any connection; a blocking one blocks the event loop for that long."""
+    connection = _unwrapped(connection)
     family = _family(connection)
     if family in _BLOCKING:
         return run_blocking(connection, call)

@@ -16,6 +16,16 @@ class HasId(Protocol):
     def id(self) -> str: ...
 
 
+class HasMembers(Protocol):
+    """A group: to wait for all of its jobs."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def following(self) -> Sequence[Any]: ...
+
+
 class After(TypedDict, total=False):
     """Jobs to wait for, and whether all must succeed ("success", the default) or just end ("always")."""
 
@@ -44,8 +54,8 @@ class EnqueueOptions(TypedDict, total=False):
     key_limit: int
     needs_approval: bool
     snapshot: Any
-    requires_hash: str
-    after: Sequence[HasId | str] | After
+    requires_hash: str | HasId
+    after: Sequence[HasId | str] | After | HasMembers
     identity: str
     tenant: str
     timeout: float
@@ -68,9 +78,8 @@ def encode_options(options: EnqueueOptions, traceparent: str | None = None) -> s
         values["traceparent"] = traceparent
     if not values:
         return "{}"
-    for name in ("run_at", "expires_at"):
-        if name in values:
-            values[name] = _encode_moment(name, values[name])
+    for name in values.keys() & {"run_at", "expires_at"}:
+        values[name] = _encode_moment(name, values[name])
     if "retry" in values:
         policy = values["retry"]
         if not isinstance(policy, Retry):
@@ -79,6 +88,8 @@ def encode_options(options: EnqueueOptions, traceparent: str | None = None) -> s
         values.setdefault("max_attempts", policy.max_attempts)
     if "after" in values:
         values["after"] = _encode_after(values["after"])
+    if "requires_hash" in values:
+        values["requires_hash"] = _encode_hash(values["requires_hash"])
     try:
         return to_json(values)
     except ValueError as error:
@@ -91,6 +102,11 @@ def _refuse_unknown(options: EnqueueOptions) -> None:
         raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
 
 
+def _encode_hash(required: Any) -> Any:
+    """A hash as it is; a job for the hash of its snapshot."""
+    return required if isinstance(required, str) else {"job": required.id}
+
+
 def _encode_moment(name: str, moment: Any) -> str:
     if not isinstance(moment, datetime) or moment.utcoffset() is None:
         raise InvalidOption(f"{name} {moment!r} is not a moment: use a datetime with a timezone")
@@ -98,6 +114,8 @@ def _encode_moment(name: str, moment: Any) -> str:
 
 
 def _encode_after(after: Any) -> Any:
+    if hasattr(after, "following"):  # a group
+        return {"group": after.name}
     if isinstance(after, Mapping):
         return {**after, "jobs": _encode_after(after["jobs"])} if "jobs" in after else after
     # A string is a sequence of strings too, and one job is easily given for many.

@@ -13,7 +13,7 @@ from fenceline.client.caller import CallerOf
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.tracing import enqueue_span
 from fenceline.database import calls
-from fenceline.errors import JobCancelled, JobFailed, NotFound
+from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -29,29 +29,48 @@ class Job(Generic[R_co]):
     `created` is False when an enqueue returned a job that was there before (dedupe key, idempotency key).
     """
 
-    __slots__ = ("_arguments", "_caller_of", "_job_id", "created")
+    __slots__ = ("_arguments", "_caller_of", "_known_id", "_ref", "created")
 
     def __init__(
-        self, caller_of: CallerOf, job_id: int, *, created: bool = True, arguments: Arguments | None = None
+        self,
+        caller_of: CallerOf,
+        job_id: int | None,
+        *,
+        created: bool = True,
+        arguments: Arguments | None = None,
+        ref: str | None = None,
     ) -> None:
+        """`job_id` None: it is still to be enqueued, with its group, where it goes by `ref`."""
         self._caller_of = caller_of
-        self._job_id = job_id
+        self._known_id = job_id
+        self._ref = ref
         self._arguments = arguments
         self.created = created
 
     @property
     def id(self) -> str:
-        """The public id, as people and other systems see it."""
-        return format_id(self._job_id)
+        """The public id, as people and other systems see it; in the block of a group, the job's name there."""
+        return f"@{self._ref}" if self._known_id is None else format_id(self._known_id)
+
+    @property
+    def _job_id(self) -> int:
+        if self._known_id is None:
+            raise WrongStatus("the job is enqueued when the block of its group ends: it has no id before")
+        return self._known_id
+
+    def settle(self, job_id: int, *, created: bool) -> None:
+        """The group's block has ended, and the job is there."""
+        self._known_id = job_id
+        self.created = created
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}>"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Job) and other._job_id == self._job_id
+        return isinstance(other, Job) and other.id == self.id
 
     def __hash__(self) -> int:
-        return hash(self._job_id)
+        return hash(self.id)
 
     async def get(self) -> JobRecord:
         """Everything that is known of the job now. Raises NotFound."""
@@ -142,7 +161,7 @@ class Job(Generic[R_co]):
 class Enqueuer(Generic[P, R]):
     """The enqueue verbs of one kind, with options already chosen; `@app.job` and `.options()` make them."""
 
-    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_validate")
+    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_snapshot", "_validate")
 
     def __init__(
         self,
@@ -151,9 +170,11 @@ class Enqueuer(Generic[P, R]):
         *,
         defaults: str | None,
         validate: Callable[..., object] | None,
+        snapshot: Callable[[Mapping[str, Any]], Any],
         options: EnqueueOptions,
     ) -> None:
         self._caller_of = caller_of
+        self._snapshot = snapshot
         self._arguments = arguments
         self._defaults = defaults
         self._validate = validate
@@ -171,13 +192,16 @@ class Enqueuer(Generic[P, R]):
         values = self._arguments.validate(args)
         if self._validate is not None:
             self._validate(**values)
+        options = self._options
+        if "snapshot" not in options and (snapshot := self._snapshot(values)) is not None:
+            options = {**options, "snapshot": snapshot}
         caller = self._caller_of()
         with enqueue_span(self._arguments.kind, caller.tracing) as trace:
             made = await caller.call(
                 calls.enqueue(
                     self._arguments.kind,
                     self._arguments.dump(values),
-                    encode_options(self._options, trace),
+                    encode_options(options, trace),
                     actor=None,
                     defaults=self._defaults,
                     repeatable="idempotency_key" in self._options,
@@ -195,6 +219,8 @@ class Enqueuer(Generic[P, R]):
         if not encoded:
             return []
         caller = self._caller_of()
+        if "snapshot" not in self._options and self._snapshot(self._arguments.decode(encoded[0])) is not None:
+            return await self._enqueue_with_snapshots(encoded)
         with enqueue_span(self._arguments.kind, caller.tracing, len(encoded)) as trace:
             made = await caller.call(
                 calls.enqueue_many(
@@ -209,6 +235,18 @@ class Enqueuer(Generic[P, R]):
             )
         caller_of, arguments = self._caller_of, self._arguments
         return [Job(caller_of, job_id, created=created, arguments=arguments) for job_id, created in made]
+
+    async def _enqueue_with_snapshots(self, encoded: list[str]) -> list[Job[R]]:
+        """Each job has a snapshot of its own, so they are a statement of jobs with options of their own."""
+        specs = []
+        for text in encoded:
+            options: EnqueueOptions = {
+                **self._options,
+                "snapshot": self._snapshot(self._arguments.decode(text)),
+            }
+            specs.append(calls.job_spec(self._arguments.kind, text, encode_options(options), self._defaults))
+        made = await self._caller_of().call(calls.enqueue_jobs(specs, actor=None), self._options.get("connection"))
+        return [Job(self._caller_of, job_id, created=created, arguments=self._arguments) for job_id, created in made]
 
 
 class Jobs:

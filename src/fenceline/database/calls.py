@@ -81,6 +81,26 @@ def enqueue_many(
     )
 
 
+def job_spec(kind: str, args: str, options: str, defaults: str | None, **more: Any) -> dict[str, Any]:
+    """One job of `enqueue_jobs`; args, options and defaults are JSON text."""
+    spec = {**json.loads(options), "kind": kind, "args": json.loads(args), **more}
+    return spec if defaults is None else {**spec, "defaults": json.loads(defaults)}
+
+
+def enqueue_jobs(specs: Sequence[Mapping[str, Any]], *, actor: str | None) -> Call[list[tuple[int, bool]]]:
+    """Jobs of different kinds and options in one statement."""
+
+    def decode(rows: Sequence[Row]) -> list[tuple[int, bool]]:
+        job_ids, created = rows[0]
+        return list(zip(job_ids, created, strict=True))
+
+    return Call(
+        "select job_ids, created from fenceline.enqueue_jobs(cast($1 as json), $2)",
+        (json.dumps(list(specs)), actor),
+        decode,
+    )
+
+
 def get_job(job_id: int) -> Call[JobRecord | None]:
     def decode(rows: Sequence[Row]) -> JobRecord | None:
         found = _from_json(_scalar(rows))

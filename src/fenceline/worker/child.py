@@ -14,12 +14,13 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.desk import SqlDesk
+from fenceline.context.lines import job_logging
 from fenceline.database import worker_calls
 from fenceline.errors import FencelineError
-from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.board import Board
 from fenceline.worker.claimer import Claimer
-from fenceline.worker.context import job_logging
 from fenceline.worker.executor import Executor
 from fenceline.worker.finisher import Finisher
 from fenceline.worker.keeper import LEASE_MARGIN
@@ -54,12 +55,14 @@ class Child:
         self.counters = Counters(tally=Tally() if settings.metrics else None)
         self.worker_id = 0
         self._finisher = Finisher(self._finish_line.call, self.counters)
+        self._desk = SqlDesk(self._finish_line.call)
         self._executor = Executor(
             app,
             settings,
             finish=self._ended,
             board=board or Board(),
             counters=self.counters,
+            desk=self._desk,
             app_name=app_name,
         )
         self._moments = Moments(self._executor, self._finish_line.call, check_seconds=settings.lease_seconds / 4)
@@ -107,7 +110,11 @@ class Child:
         claimer = self._claimer = self._make_claimer(self._settings)
         listener = self._listener = Listener(
             self._caller.connect,
-            {"fenceline_ready": claimer.wake, "fenceline_cancel": self._hear_cancel},
+            {
+                "fenceline_ready": claimer.wake,
+                "fenceline_cancel": self._hear_cancel,
+                "fenceline_lock": self._desk.hear_lock,
+            },
             on_connect=claimer.wake,
             send=self._claim_line.call,
         )
@@ -180,6 +187,7 @@ class Child:
 
     def stop(self) -> None:
         """Stop claiming, hand back what has not started, end when the rest has."""
+        self._executor.shut_down()
         self._stop.set()
 
     def hurry(self) -> None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from math import inf
 from uuid import uuid4
 
+from fenceline.context.attempt import Attempt
 from fenceline.database import worker_calls
 from fenceline.database.calls import Call, Row
 from fenceline.database.worker_calls import LaneForWorker
 from fenceline.errors import UnknownLane, WorkerLost
-from fenceline.worker.attempt import Attempt
 from fenceline.worker.executor import Executor
 from fenceline.worker.settings import Counters, WorkerSettings
 

@@ -18,15 +18,21 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
+from fenceline.context import preparation
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.context import Context
+from fenceline.context.desk import Desk
+from fenceline.context.endings import ending_with
+from fenceline.context.lines import current_context
+from fenceline.context.sync_context import SyncContext
+from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled
-from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.board import Board
-from fenceline.worker.context import Context, current_context
 from fenceline.worker.failure import describe, ending_of, timed_out
 from fenceline.worker.isolation import Cell, Isolation
 from fenceline.worker.plan import Plan
 from fenceline.worker.settings import Counters, WorkerSettings
-from fenceline.worker.threads import Threads
+from fenceline.worker.threads import Threads, wait_on
 from fenceline.worker.tracing import all_middlewares
 
 log = logging.getLogger("fenceline.worker")
@@ -75,8 +81,11 @@ class Executor:
         finish: Callable[[Ending], None],
         board: Board,
         counters: Counters,
+        desk: Desk,
         app_name: str | None = None,
     ) -> None:
+        self._app = app
+        self._desk = desk
         self._finish = finish
         self._board = board
         self._counters = counters
@@ -89,6 +98,7 @@ class Executor:
         self._isolation = Isolation(app_name, settings)
         self.running: dict[UUID, Execution] = {}
         self._news = asyncio.Event()
+        self._shutting_down = False
         self.changed = asyncio.Event()  # a place became free
 
     @property
@@ -153,7 +163,7 @@ class Executor:
         while loop_queue and self._at_work["loop"] < self._limits["loop"]:
             attempt = loop_queue.popleft()
             plan = self._plans[attempt.kind]
-            if plan.inline:
+            if plan.inline and not preparation.is_needed(attempt, takes_context=plan.takes_context):
                 self._run_inline(attempt, plan)
                 now = time.perf_counter()
                 if now - breathed > BREATH_SECONDS:
@@ -165,7 +175,7 @@ class Executor:
         self.changed.set()
 
     def _run_inline(self, attempt: Attempt, plan: Plan) -> None:
-        context = Context(attempt)
+        context = Context(attempt, self._desk, self._app)
         place = self._board.note(attempt.attempt_id)
         token = current_context.set(context)
         started = time.perf_counter()
@@ -174,12 +184,10 @@ class Executor:
             try:
                 coroutine.send(None)
             except StopIteration as returned:
-                result = plan.encode_result(returned.value)
-                ran = time.perf_counter() - started
+                ending = ending_with(attempt, context, returned.value, plan.encode_result)
+                ran = ending.ran_seconds = time.perf_counter() - started
                 # Nothing can interrupt it, so the timeout can only be told afterwards.
-                if attempt.timeout_seconds is None or ran <= attempt.timeout_seconds:
-                    ending = Ending(attempt, result=result, ran_seconds=ran)
-                else:
+                if attempt.timeout_seconds is not None and ran > attempt.timeout_seconds:
                     ending = timed_out(attempt, ran)
             else:
                 coroutine.close()
@@ -192,13 +200,16 @@ class Executor:
             current_context.reset(token)
             self._board.erase(place)
         if context.lines:
-            ending.lines = context.take_lines()
+            ending.report = context.take_report()
         self._finish(ending)
 
     def _start_task(self, attempt: Attempt) -> None:
         plan = self._plans[attempt.kind]
         place = None if plan.mode == "isolated" else self._board.note(attempt.attempt_id)
-        execution = Execution(attempt, Context(attempt), plan, time.perf_counter(), place)
+        context = Context(attempt, self._desk, self._app)
+        context.on_stale = self.abandon
+        context.shutting_down = self._shutting_down
+        execution = Execution(attempt, context, plan, time.perf_counter(), place)
         self.running[attempt.attempt_id] = execution
         self._at_work[plan.mode] += 1
         execution.task = asyncio.create_task(self._execute(execution), name=f"{attempt.kind} {attempt.id}")
@@ -232,7 +243,7 @@ class Executor:
         if isinstance(error, Cancelled | asyncio.CancelledError):
             if execution.asked:
                 return ending_of(attempt, Cancelled("the job was asked to stop"))
-            if execution.stopping:
+            if execution.stopping or (execution.context.shutting_down and isinstance(error, Cancelled)):
                 return execution.plan.stopped(attempt)
             if isinstance(error, asyncio.CancelledError):
                 # Nobody here did that: it came out of something that the handler awaits.
@@ -249,10 +260,16 @@ class Executor:
         self.running.pop(execution.attempt.attempt_id, None)
         if execution.place is not None:
             self._board.erase(execution.place)
+        context = execution.context
+        if context.transaction_done is not None:
+            if not ending.outcome.startswith("succeeded"):
+                log.warning("job %s: its handler failed after its transaction had ended the job", context.job)
+            ending = Ending(execution.attempt, outcome=context.transaction_done.outcome, is_written=True)
         if not execution.abandoned:
             ending.ran_seconds = time.perf_counter() - execution.started
-            if execution.context.lines:
-                ending.lines = execution.context.take_lines()
+            if context.has_report and not ending.is_written:
+                ending.report = context.take_report()
+            ending.error = context.redact(ending.error)
             self._finish(ending)
         self._place_is_free()
 
@@ -263,26 +280,56 @@ class Executor:
     async def _on_loop(self, execution: Execution) -> Ending:
         plan, attempt, context = execution.plan, execution.attempt, execution.context
         current_context.set(context)
+        await preparation.prepare(context, plan.handler, takes_context=plan.takes_context)
 
         async def handle() -> Any:
             return await plan.call(attempt, context)
 
         value = await (plan.around(context, handle) if plan.has_middleware else plan.call(attempt, context))
-        return Ending(attempt, result=plan.encode_result(value))
+        return await self._returned(execution, value)
 
     async def _in_thread(self, execution: Execution) -> Ending:
         plan, attempt, context = execution.plan, execution.attempt, execution.context
         current_context.set(context)
-        if not plan.has_middleware:
+        await preparation.prepare(context, plan.handler, takes_context=plan.takes_context)
+        if not plan.has_middleware and plan.finalizer is None:
             # The result is encoded in the thread too.
-            return Ending(attempt, result=await self._thread(execution, plan.encode_result))
+            ended: Ending = await self._thread(
+                execution, lambda value: ending_with(attempt, context, value, plan.encode_result)
+            )
+            return ended
         value = await plan.around(context, lambda: self._thread(execution, lambda value: value))
-        return Ending(attempt, result=plan.encode_result(value))
+        return await self._returned(execution, value)
+
+    async def _returned(self, execution: Execution, value: Any) -> Ending:
+        """A handler's value as the end of its attempt; with a finalizer, in a transaction of its own."""
+        plan, attempt, context = execution.plan, execution.attempt, execution.context
+        if plan.finalizer is not None and context.transaction_done is None:
+            await self._finalize(execution, value)
+        if context.transaction_done is not None:
+            return Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)
+        return ending_with(attempt, context, value, plan.encode_result)
+
+    async def _finalize(self, execution: Execution, value: Any) -> None:
+        context = execution.context
+        transaction = Transaction(context)
+        if execution.plan.finalizer is not None and execution.plan.finalizer.is_async:
+            async with transaction.open() as own:
+                own.result = value
+            return
+
+        def finalize() -> None:
+            with transaction.open_blocking(lambda: wait_on(loop)(context.flush())) as own:
+                own.result = value
+
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(finalize)
 
     async def _thread(self, execution: Execution, finish: Callable[[Any], Any]) -> Any:
         plan, attempt, context = execution.plan, execution.attempt, execution.context
         carried = copy_context()
-        future = self._threads.start(lambda: carried.run(lambda: finish(plan.call_blocking(attempt, context))))
+        blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
+        future = self._threads.start(lambda: carried.run(lambda: finish(plan.call_blocking(attempt, blocking))))
         try:
             return await future
         except asyncio.CancelledError:
@@ -369,6 +416,14 @@ class Executor:
                     execution.attempt.id,
                 )
                 self._end(execution, timed_out(execution.attempt))
+
+    def shut_down(self) -> None:
+        """The worker is about to stop: handlers go on, but begin no further step."""
+        self._shutting_down = True
+        for execution in self.running.values():
+            execution.context.shutting_down = True
+            if execution.cell is not None:
+                execution.cell.shut_down()
 
     def cancel_all(self) -> None:
         """The worker is to stop: ask every handler to; async ones are cancelled."""

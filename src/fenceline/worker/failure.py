@@ -3,9 +3,22 @@
 import traceback
 from typing import Any
 
-from fenceline.errors import Cancel, Cancelled, Fail, InvalidArgs, InvalidResult, RetryLater, Snooze
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.preparation import CredentialsMissing, PlanHashMismatch
+from fenceline.errors import (
+    Cancel,
+    Cancelled,
+    Fail,
+    InvalidArgs,
+    InvalidResult,
+    RefusedError,
+    RetryLater,
+    Snooze,
+    StepMismatch,
+    Superseded,
+    TooLarge,
+)
 from fenceline.model.json_text import stored_json
-from fenceline.worker.attempt import Attempt, Ending
 
 MAX_TRACEBACK = 8_000
 MAX_MESSAGE = 2_000
@@ -26,24 +39,26 @@ def describe(error: BaseException, *, code: str = "error") -> str:
 
 def ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None = None) -> Ending:
     """How an attempt ends whose handler raised this."""
+    code, delay = "error", None
     match error:
         case Snooze():
             return Ending(attempt, outcome="snoozed", delay=error.seconds, ran_seconds=ran_seconds)
         case RetryLater():
-            return Ending(attempt, outcome="failed", delay=error.after, error=describe(error), ran_seconds=ran_seconds)
+            outcome, delay = "failed", error.after
         case Fail():
-            return Ending(attempt, outcome="failed_for_good", error=describe(error), ran_seconds=ran_seconds)
+            outcome = "failed_for_good"
         case Cancel() | Cancelled():
-            return Ending(
-                attempt, outcome="cancelled", error=describe(error, code="cancelled"), ran_seconds=ran_seconds
-            )
-        case InvalidArgs() | InvalidResult():
-            # The same args will not fit better the next time.
-            return Ending(
-                attempt, outcome="failed_for_good", error=describe(error, code=error.code), ran_seconds=ran_seconds
-            )
+            outcome, code = "cancelled", "cancelled"
+        case Superseded():
+            outcome, code = "cancelled", "superseded"
+        case InvalidArgs() | InvalidResult() | PlanHashMismatch() | StepMismatch() | TooLarge():
+            # The same again will not fit better the next time.
+            outcome, code = "failed_for_good", error.code
+        case RefusedError() | CredentialsMissing():
+            outcome, code = "failed", error.code
         case _:
-            return Ending(attempt, outcome="failed", error=describe(error), ran_seconds=ran_seconds)
+            outcome = "failed"
+    return Ending(attempt, outcome=outcome, error=describe(error, code=code), delay=delay, ran_seconds=ran_seconds)
 
 
 def timed_out(attempt: Attempt, ran_seconds: float | None = None) -> Ending:

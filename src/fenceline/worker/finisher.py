@@ -6,23 +6,17 @@ reclaimed or cancelled meanwhile, and whoever holds the job now decides.
 
 import asyncio
 import logging
-from collections.abc import Awaitable
-from typing import Protocol, TypeVar
+from uuid import UUID
 
-from fenceline.database import worker_calls
-from fenceline.database.calls import Call, Row
+from fenceline.context.attempt import Attempt, Ending, Report
+from fenceline.context.desk import RunCall
+from fenceline.database import context_calls, worker_calls
+from fenceline.database.calls import Row
 from fenceline.errors import ConnectionLost, RefusedError
-from fenceline.worker.attempt import Ending
 from fenceline.worker.failure import describe
 from fenceline.worker.settings import Counters
 
-T = TypeVar("T")
-
 log = logging.getLogger("fenceline.worker")
-
-
-class RunCall(Protocol):
-    def __call__(self, call: Call[T], /) -> Awaitable[T]: ...
 
 
 class Finisher:
@@ -59,9 +53,13 @@ class Finisher:
         await self._empty.wait()
 
     async def _send(self, endings: list[Ending]) -> None:
-        for ending in endings:
-            if ending.lines:
-                await self._write_lines(ending)
+        await self._report([ending for ending in endings if ending.report is not None])
+        written = [ending for ending in endings if ending.is_written]
+        if written:
+            self._note_sent(written, [])
+            endings = [ending for ending in endings if not ending.is_written]
+            if not endings:
+                return
         if any(ending.outcome == "crashed" for ending in endings):
             for ending in [ending for ending in endings if ending.outcome == "crashed"]:
                 await self._send_crashed(ending)
@@ -92,12 +90,12 @@ class Finisher:
                 if ending.attempt.attempt_id not in stale:
                     self._counters.tally.note(ending)
 
-    async def _write_lines(self, ending: Ending) -> None:
-        lines, ending.lines = ending.lines or [], None
-        try:
-            await self._run(worker_calls.write_log(ending.attempt.job_id, ending.attempt.attempt_id, lines))
-        except (ConnectionLost, RefusedError) as error:
-            log.warning("job %s: lines of its log are lost: %s", ending.attempt.id, error)
+    async def _report(self, endings: list[Ending]) -> None:
+        """Lines and progress go before the end: after it they would be stale."""
+        reports = [(ending.attempt, ending.report) for ending in endings if ending.report is not None]
+        for ending in endings:
+            ending.report = None
+        await send_reports(self._run, reports)
 
     async def _send_crashed(self, ending: Ending) -> None:
         """The job killed the process that it had to itself."""
@@ -117,6 +115,30 @@ class Finisher:
                 _columns([Ending(ending.attempt, outcome="failed_for_good", error=describe(error, code=error.code))])
             )
         )
+
+
+async def send_reports(run: RunCall, reports: list[tuple[Attempt, Report]]) -> list[UUID]:
+    """Write log lines and progress of attempts, all in one statement; the attempts that are stale."""
+    if not reports:
+        return []
+    try:
+        return await run(
+            context_calls.report_attempts(
+                [attempt.job_id for attempt, _report in reports],
+                [attempt.attempt_id for attempt, _report in reports],
+                [report.lines or None for _attempt, report in reports],
+                [report.progress for _attempt, report in reports],
+            )
+        )
+    except RefusedError as error:
+        if len(reports) == 1:
+            log.warning("job %s: lines of its log are lost: %s", reports[0][0].id, error)
+            return []
+        # One of them cannot be stored; the others must not suffer for it.
+        return [stale for report in reports for stale in await send_reports(run, [report])]
+    except ConnectionLost as error:
+        log.warning("lines of the logs of %s jobs may be lost: %s", len(reports), error)
+        return []
 
 
 def _columns(endings: list[Ending]) -> list[list[object] | None]:

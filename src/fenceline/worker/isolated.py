@@ -4,13 +4,15 @@ One attempt at a time, in the main thread, as some libraries want it. A second t
 so that a request to stop arrives while a blocking handler runs. Messages are JSON lines.
 
 From the worker: {"log_format", "worker"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"} (the handler is
-asked to stop), {"stop"} (its task is cancelled, if it is async) and {"bye"}. To the worker: {"ready"}, {"line":
-[message, level, fields]}, and for each run {"ended": how, "reusable"} or {"stopped"}.
+asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number, "value" or
+"refused"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"ask": number, "operation",
+"values"}, and for each run {"ended": how, "reusable"} or {"stopped"}.
 """
 
 import asyncio
 import contextlib
 import contextvars
+import itertools
 import json
 import logging
 import os
@@ -18,23 +20,32 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from fenceline.client.app import Fenceline
-from fenceline.errors import Cancelled
+from fenceline.context import preparation
+from fenceline.context.attempt import Attempt, Ending, Report
+from fenceline.context.context import Context
+from fenceline.context.endings import ending_with
+from fenceline.context.lines import MAX_MESSAGE, bounded_fields, current_context, job_logging
+from fenceline.context.sync_context import SyncContext
+from fenceline.context.transaction import Transaction
+from fenceline.errors import Cancelled, refused_as
 from fenceline.model.json_text import stored_json
 from fenceline.worker.application import load_app
-from fenceline.worker.attempt import Attempt, Ending
-from fenceline.worker.context import MAX_MESSAGE, Context, bounded_fields, current_context, job_logging
 from fenceline.worker.failure import describe, ending_of
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.logs import configure_logging
 from fenceline.worker.parent import die_with_parent
 from fenceline.worker.plan import Plan
 from fenceline.worker.tracing import all_middlewares
+
+T = TypeVar("T")
 
 log = logging.getLogger("fenceline.worker")
 
@@ -60,20 +71,74 @@ class Talk:
         return message
 
 
+class TalkDesk:
+    """A desk that passes everything on to the worker. Any thread may ask; the one that hears gives the answers."""
+
+    has_database = True
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self._numbers = itertools.count()
+        self._asked: dict[int, Future[Any]] = {}
+
+    async def ask(self, _job_id: int, _attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
+        return await self._pass_on(operation, values)
+
+    async def start_json(self, _job_id: int) -> dict[str, Any]:
+        start: dict[str, Any] = await self._pass_on("start", {})
+        return start
+
+    async def snapshot_hash(self, snapshot: str) -> str:
+        return str(await self._pass_on("snapshot_hash", {"snapshot": snapshot}))
+
+    async def report(self, _job_id: int, _attempt_id: UUID, report: Report) -> None:
+        if report.progress is not None:
+            await self._pass_on("set_progress", {"progress": stored_json(report.progress["progress"])})
+        await self._pass_on("flush", {})
+
+    async def woken(self, lock: str, seconds: float) -> None:
+        await self._pass_on("woken", {"lock": lock, "seconds": seconds})
+
+    async def _pass_on(self, operation: str, values: dict[str, Any]) -> Any:
+        number = next(self._numbers)
+        future = self._asked[number] = Future()
+        self._talk.say(ask=number, operation=operation, values=values)
+        return await asyncio.wrap_future(future)
+
+    def hear(self, message: Mapping[str, Any]) -> None:
+        """An answer of the worker's."""
+        future = self._asked.pop(message["answer"])
+        if future.cancelled():
+            return
+        if "refused" in message:
+            future.set_exception(refused_as(**message["refused"]))
+        else:
+            future.set_result(message["value"])
+
+
 class IsolatedContext(Context):
     """A context whose lines go to the worker at once."""
 
-    def __init__(self, attempt: Attempt, talk: Talk) -> None:
-        super().__init__(attempt)
+    __slots__ = ("_talk",)
+
+    def __init__(self, attempt: Attempt, talk: Talk, desk: TalkDesk, app: Fenceline) -> None:
+        super().__init__(attempt, desk, app)
         self._talk = talk
 
     def add_line(self, message: str, level: str, fields: Mapping[str, Any] | None) -> None:
+        if self.redactor is not None:
+            message, fields = self.redactor.in_line(message, fields)
         self._talk.say(line=[message[:MAX_MESSAGE], level, bounded_fields(fields) if fields else None])
+
+    @property
+    def has_report(self) -> bool:
+        return True  # the worker may have lines to write
 
 
 class Program:
     def __init__(self, app: Fenceline, talk: Talk) -> None:
         self._talk = talk
+        self._desk = TalkDesk(talk)
         middlewares = all_middlewares(app)
         self._plans = {kind: Plan(handler, middlewares) for kind, handler in app.handlers.items()}
         self._app = app
@@ -96,10 +161,16 @@ class Program:
     def _listen(self) -> None:
         while (message := self._talk.hear()) is not None:
             if "run" in message:
-                self._context = IsolatedContext(Attempt.from_json(message["run"]), self._talk)
+                attempt = Attempt.from_json(message["run"])
+                self._context = IsolatedContext(attempt, self._talk, self._desk, self._app)
                 self._jobs.put(message)
             elif "bye" in message:
                 self._jobs.put(None)
+            elif "answer" in message:
+                self._desk.hear(message)
+            elif "shutting_down" in message:
+                if self._context is not None:
+                    self._context.shutting_down = True
             elif self._context is not None:
                 self._context.request_cancel()
                 task = self._task
@@ -116,11 +187,17 @@ class Program:
         token = current_context.set(context)
         limit_memory(memory_limit_mb, self._baseline)
         try:
+            runner.run(preparation.prepare(context, plan.handler, takes_context=plan.takes_context))
             if plan.is_async or plan.has_middleware:
                 value = runner.run(self._on_loop(plan, attempt, context), context=contextvars.copy_context())
             else:
-                value = plan.call_blocking(attempt, context)
-            ending: Ending | None = Ending(attempt, result=plan.encode_result(value))
+                value = plan.call_blocking(attempt, SyncContext(context, self._wait))
+            if plan.finalizer is not None and context.transaction_done is None:
+                self._finalize(runner, plan, context, value)
+            if context.transaction_done is not None:
+                ending: Ending | None = Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)
+            else:
+                ending = ending_with(attempt, context, value, plan.encode_result)
         except MemoryError as error:
             limit_memory(None, self._baseline)
             reusable = memory_limit_mb is None  # what could not be freed would count against the next
@@ -137,15 +214,35 @@ class Program:
         if ending is None:
             self._talk.say(stopped=True)
         else:
+            ending.error = context.redact(ending.error)
             self._talk.say(ended=ending.to_json(), reusable=reusable)
 
     async def _on_loop(self, plan: Plan, attempt: Attempt, context: Context) -> Any:
         self._task = asyncio.current_task()
 
         async def handle() -> Any:
-            return await plan.call(attempt, context) if plan.is_async else plan.call_blocking(attempt, context)
+            if plan.is_async:
+                return await plan.call(attempt, context)
+            return plan.call_blocking(attempt, SyncContext(context, self._wait))
 
         return await plan.around(context, handle)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """For a blocking handler: on the loop of the app's blocking side, because this thread's is not running."""
+        return self._app.sync.caller().run(lambda _caller: coroutine)
+
+    def _finalize(self, runner: asyncio.Runner, plan: Plan, context: Context, value: Any) -> None:
+        transaction = Transaction(context)
+
+        async def finalize() -> None:
+            async with transaction.open() as own:
+                own.result = value
+
+        if plan.finalizer is not None and plan.finalizer.is_async:
+            runner.run(finalize())
+        else:
+            with transaction.open_blocking(lambda: self._wait(context.flush())) as own:
+                own.result = value
 
 
 def address_space() -> int:

@@ -14,14 +14,14 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from typing import TYPE_CHECKING, Any
 
-from fenceline.errors import Cancelled, FencelineError
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.errors import Cancelled, FencelineError, RefusedError, StaleAttempt
 from fenceline.model.json_text import stored_json
-from fenceline.worker.attempt import Attempt, Ending
 from fenceline.worker.link import Link
 from fenceline.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
-    from fenceline.worker.context import Context
+    from fenceline.context.context import Context
     from fenceline.worker.executor import Execution
 
 log = logging.getLogger("fenceline.worker")
@@ -46,6 +46,7 @@ class Cell:
         self._link = link
         self.watch = asyncio.create_task(self._watch_process())
         self.reusable = True
+        self._asked: set[asyncio.Task[None]] = set()
 
     @classmethod
     async def start(cls, app_name: str, log_format: str, worker_id: int, living: "set[Cell]") -> "Cell":
@@ -86,6 +87,10 @@ class Cell:
             match message:
                 case {"line": [text, level, fields]}:
                     context.add_line(text, level, fields)
+                case {"ask": number, "operation": operation, "values": values}:
+                    asked = asyncio.create_task(self._answer(context, number, operation, values))
+                    self._asked.add(asked)  # a wait for a lock must not hold up the rest
+                    asked.add_done_callback(self._asked.discard)
                 case {"stopped": True}:
                     raise Cancelled("the job was asked to stop")
                 case {"ended": ended, "reusable": reusable}:
@@ -93,6 +98,19 @@ class Cell:
                     return Ending(attempt, **ended)
         self.reusable = False
         return Ending(attempt, outcome="crashed", error=stored_json(_death(await self.watch)))
+
+    async def _answer(self, context: "Context", number: int, operation: str, values: dict[str, Any]) -> None:
+        """Carry out what the handler asks of its context over there."""
+        try:
+            value = await carry_out(context, operation, values)
+        except RefusedError as error:
+            refused = {"code": error.code, "message": str(error), "detail": error.detail}
+            self._link.send(answer=number, refused=refused)
+        else:
+            self._link.send(answer=number, value=value)
+
+    def shut_down(self) -> None:
+        self._link.send(shutting_down=True)
 
     def ask_to_stop(self) -> None:
         self._link.send(cancel=True)
@@ -125,6 +143,25 @@ class Cell:
         return code
 
 
+async def carry_out(context: "Context", operation: str, values: dict[str, Any]) -> Any:
+    desk = context.desk
+    match operation:
+        case "start":
+            return await desk.start_json(context.job_id)
+        case "snapshot_hash":
+            return await desk.snapshot_hash(**values)
+        case "woken":
+            return await desk.woken(**values)
+        case "flush":
+            return await context.flush()
+    try:
+        return await desk.ask(context.job_id, context.attempt_id, operation, values)
+    except StaleAttempt:
+        if context.on_stale is not None:
+            context.on_stale(context.attempt_id)
+        raise
+
+
 class Isolation:
     def __init__(self, app_name: str | None, settings: WorkerSettings) -> None:
         self._app_name = app_name
@@ -139,6 +176,8 @@ class Isolation:
         execution.cell = cell
         try:
             execution.begin()
+            if execution.context.shutting_down:
+                cell.shut_down()
             if execution.context.cancelled:
                 cell.ask_to_stop()
             ending = await cell.run(execution.attempt, execution.context, execution.plan.memory_limit_mb)

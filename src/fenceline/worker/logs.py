@@ -6,7 +6,7 @@ import time
 import traceback
 from typing import Any
 
-from fenceline.worker.context import current_context
+from fenceline.context.lines import current_context
 
 TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 

@@ -1,17 +1,14 @@
-"""What is done twice a second for handlers that live longer than a moment: they are announced as started, their lines
-are written, and the database is asked what became of their attempts.
+"""What is done twice a second for handlers that live longer than a moment: they are announced as started, their
+lines and progress are written, and the database is asked what became of their attempts.
 """
 
 import asyncio
-import logging
 import time
 
+from fenceline.context.desk import RunCall
 from fenceline.database import worker_calls
-from fenceline.errors import ConnectionLost, RefusedError
 from fenceline.worker.executor import Executor
-from fenceline.worker.finisher import RunCall
-
-log = logging.getLogger("fenceline.worker")
+from fenceline.worker.finisher import send_reports
 
 MOMENT_SECONDS = 0.5
 
@@ -32,7 +29,7 @@ class Moments:
         self._executor.end_overdue()
         await self.announce()
         await self.check()
-        await self.write_lines()
+        await self.report()
 
     async def announce(self) -> None:
         """Turn claimed into running."""
@@ -73,9 +70,10 @@ class Moments:
             else:
                 self._executor.request_cancel(attempt_id, grace_seconds)
 
-    async def write_lines(self) -> None:
-        for context in [e.context for e in self._executor.running.values() if e.context.lines]:
-            try:
-                await self._call(worker_calls.write_log(context.job_id, context.attempt_id, context.take_lines()))
-            except (ConnectionLost, RefusedError) as error:
-                log.warning("job %s: lines of its log are lost: %s", context.job, error)
+    async def report(self) -> None:
+        """Write the lines and the progress of all in one statement."""
+        reports = [
+            (e.attempt, e.context.take_report()) for e in self._executor.running.values() if e.context.has_report
+        ]
+        for attempt_id in await send_reports(self._call, reports):
+            self._executor.abandon(attempt_id)

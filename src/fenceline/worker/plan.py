@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from fenceline.client.app import Handler, Middleware
-from fenceline.worker.attempt import Attempt, Ending
-from fenceline.worker.context import Context
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.context import Context
+from fenceline.context.sync_context import SyncContext
 from fenceline.worker.failure import describe
 
 AWAITING = frozenset({"GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "SEND", "YIELD_VALUE"})
@@ -17,23 +18,30 @@ class Plan:
     def __init__(self, handler: Handler[Any, Any], middlewares: Sequence[Middleware] = ()) -> None:
         self._handler = handler
         self._function = handler.function
-        self._takes_context = "ctx" in inspect.signature(handler.function).parameters
+        self.takes_context = "ctx" in inspect.signature(handler.function).parameters
+        self.finalizer = handler.own_finalizer
         self._decode = handler.arguments.decode
         self._middlewares = tuple(middlewares)
         self.encode_result = handler.arguments.encode_result
         self.memory_limit_mb = handler.memory_limit_mb
         self.is_async = inspect.iscoroutinefunction(handler.function)
         self.mode = "isolated" if handler.isolated else "loop" if self.is_async else "thread"
-        self.inline = self.mode == "loop" and not self._middlewares and not awaits(handler.function)
+        self.inline = (
+            self.mode == "loop" and not self._middlewares and self.finalizer is None and not awaits(handler.function)
+        )
 
-    def call(self, attempt: Attempt, context: Context) -> Any:
+    @property
+    def handler(self) -> Handler[Any, Any]:
+        return self._handler
+
+    def call(self, attempt: Attempt, context: Context | SyncContext) -> Any:
         """Call the function: its value, or its coroutine if it is async."""
         args = self._decode(attempt.args)
-        if self._takes_context:
+        if self.takes_context:
             return self._function(**args, ctx=context)
         return self._function(**args)
 
-    def call_blocking(self, attempt: Attempt, context: Context) -> Any:
+    def call_blocking(self, attempt: Attempt, context: SyncContext) -> Any:
         value = self.call(attempt, context)
         if inspect.iscoroutine(value):
             value.close()

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fenceline.worker.attempt import Ending
+from fenceline.context.attempt import Ending
 
 #: Upper bounds of run times in seconds; what is longer has a place of its own behind them.
 BOUNDS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)

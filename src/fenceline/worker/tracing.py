@@ -5,8 +5,8 @@ from typing import Any
 
 from fenceline.client.app import Fenceline, Middleware
 from fenceline.client.tracing import is_on
+from fenceline.context.context import Context
 from fenceline.errors import Steering
-from fenceline.worker.context import Context
 
 
 def all_middlewares(app: Fenceline) -> list[Middleware]:

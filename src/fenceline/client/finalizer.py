@@ -1,0 +1,30 @@
+"""`@handler.finalizer`: turns a result into application state, in the transaction that ends the job."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+#: What a finalizer may ask for, by the names of its parameters.
+PARAMETERS = ("conn", "connection", "ctx", "job", "result", "args")
+
+
+class Finalizer:
+    """A function that is given what its parameters name."""
+
+    def __init__(self, kind: str, function: Callable[..., Any]) -> None:
+        parameters = inspect.signature(function).parameters
+        unknown = [name for name in parameters if name not in PARAMETERS]
+        if unknown:
+            raise TypeError(
+                f"the finalizer of {kind!r} has a parameter {unknown[0]!r}: it is given what its parameters name: "
+                f"use {', '.join(PARAMETERS)}"
+            )
+        self.is_async = inspect.iscoroutinefunction(function)
+        self._function = function
+        self._wants = tuple(parameters)
+
+    def __call__(self, *, connection: Any, ctx: Any, result: Any) -> Any:
+        given = {"conn": connection, "connection": connection, "ctx": ctx, "job": ctx.job, "result": result}
+        if "args" in self._wants:
+            given["args"] = ctx.job.args
+        return self._function(**{name: given[name] for name in self._wants})

@@ -1,0 +1,439 @@
+"""What an async handler knows and can do while it runs."""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from uuid import UUID, uuid4
+
+from fenceline.client.arguments import encode_plain, to_json
+from fenceline.client.options import EnqueueOptions, encode_options
+from fenceline.client.verbs import Job
+from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
+from fenceline.context.items import Items
+from fenceline.context.lines import Lines
+from fenceline.context.locks import hold
+from fenceline.context.secrets import Credentials, Redactor
+from fenceline.context.steps import Step, Steps
+from fenceline.context.transaction import Transaction, TransactionConnection
+from fenceline.errors import Cancelled, InvalidOption, StaleAttempt, Superseded
+from fenceline.model.json_text import stored_json
+from fenceline.model.public_id import parse_id
+
+if TYPE_CHECKING:
+    from fenceline.client.app import Fenceline, Handler
+    from fenceline.context.desk import Desk
+
+T = TypeVar("T")
+
+#: Progress that comes quicker than this is written with the next report.
+PROGRESS_SECONDS = 0.25
+
+
+class Context:
+    """Handed to handlers that have a parameter `ctx`.
+
+    `attempt_id` is the fence and `token` the fencing token of this attempt: give the token to outside systems that can
+    refuse an older one. Every awaited call raises `Cancelled` when the job was asked to stop, once: a handler that
+    catches it may still save what it has. Steps, locks and children are refused from then on.
+    """
+
+    __slots__ = (
+        "_app",
+        "_attempt",
+        "_cancelled",
+        "_credentials",
+        "_items",
+        "_phase",
+        "_progress",
+        "_progress_at",
+        "_start",
+        "_steps",
+        "_told",
+        "desk",
+        "lines",
+        "on_stale",
+        "redactor",
+        "shutting_down",
+        "transaction_done",
+    )
+
+    def __init__(self, attempt: Attempt, desk: "Desk", app: "Fenceline | None" = None) -> None:
+        self._attempt = attempt
+        self._app = app
+        self.desk = desk
+        self.lines = Lines()
+        self.on_stale: Callable[[UUID], None] | None = None
+        self.shutting_down = False
+        self.transaction_done: Transaction | None = None  # the attempt has ended in a transaction of the handler's
+        self._cancelled = False
+        self._told = False
+        self._phase: str | None = None
+        self._progress: dict[str, Any] | None = None  # waits to be written
+        self._progress_at = 0.0
+        self._start: Start | None = None
+        self._steps: Steps | None = None
+        self._items: Items | None = None
+        self._credentials: Credentials | None = None
+        self.redactor: Redactor | None = None
+
+    # What it is about ------------------------------------------------------------------------------------------------
+
+    @property
+    def job(self) -> Request:
+        """The job: its public id, with the facts of the request (kind, tenant, labels, snapshot …) as attributes."""
+        return Request(self._attempt)
+
+    @property
+    def job_id(self) -> int:
+        return self._attempt.job_id
+
+    @property
+    def kind(self) -> str:
+        return self._attempt.kind
+
+    @property
+    def tenant(self) -> str:
+        return self._attempt.tenant
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._attempt.number
+
+    @property
+    def attempt_id(self) -> UUID:
+        return self._attempt.attempt_id
+
+    @property
+    def token(self) -> int:
+        return self._attempt.token
+
+    @property
+    def traceparent(self) -> str | None:
+        """The trace context of the enqueue, as W3C writes it, if it had one."""
+        found = self._attempt.details.get("traceparent")
+        return found if isinstance(found, str) else None
+
+    @property
+    def parents(self) -> list[Parent]:
+        """The jobs that this one waited for (`after=`), with how they ended and what they returned."""
+        return [] if self._start is None else self._start.parents
+
+    @property
+    def resume(self) -> Any:
+        """What `checkpoint` last kept, by an earlier attempt or by the job that this one retries; None at first."""
+        return None if self._start is None else self._start.checkpoint
+
+    @property
+    def credentials(self) -> Credentials:
+        """Temporary credentials for the job's `identity`, fetched just before this attempt. Raises InvalidOption."""
+        if self._credentials is None:
+            raise InvalidOption(
+                f"job {self.job} has no identity, or the app has no credential provider: enqueue it with identity=, "
+                "and give the app one with Fenceline(credentials=…)"
+            )
+        return self._credentials
+
+    # Stopping --------------------------------------------------------------------------------------------------------
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was asked to stop. It may still keep what it has done, until its grace period is over."""
+        return self._cancelled
+
+    def raise_if_cancelled(self) -> None:
+        """Raise `Cancelled` when the job was asked to stop."""
+        if self._cancelled:
+            self._told = True
+            raise Cancelled("the job was asked to stop")
+
+    def request_cancel(self) -> None:
+        self._cancelled = True
+
+    def check(self, *, starts_work: bool) -> None:
+        if self._cancelled and (starts_work or not self._told):
+            self.raise_if_cancelled()
+        if self.shutting_down and starts_work:
+            raise Cancelled("the worker is shutting down")
+        if self.transaction_done is not None:
+            raise StaleAttempt("the attempt has ended with its transaction: nothing can be written any more")
+
+    async def ask(self, operation: str, values: dict[str, Any], *, starts_work: bool = False) -> Any:
+        """Carry out an operation of the state machine for this attempt."""
+        self.check(starts_work=starts_work)
+        if self.redactor is not None:
+            values = self.redactor.in_values(values)
+        try:
+            return await self.desk.ask(self.job_id, self.attempt_id, operation, values)
+        except StaleAttempt:
+            if self.on_stale is not None:
+                self.on_stale(self.attempt_id)
+            raise
+
+    # Log and progress ------------------------------------------------------------------------------------------------
+
+    def log(self, message: str, *, level: str = "info", **fields: Any) -> None:
+        """Add a line to the job's log; it is written within a second, in order. Very long lines are cut."""
+        self.add_line(str(message), level, fields or None)
+
+    def add_line(self, message: str, level: str, fields: Mapping[str, Any] | None) -> None:
+        if self.redactor is not None:
+            message, fields = self.redactor.in_line(message, fields)
+        self.lines.add(message, level, fields)
+
+    def phase(self, name: str) -> "Phase":
+        """Begin a phase, with empty progress: `async with ctx.phase("inventory"):`, or just `await` it."""
+        return Phase(self, name)
+
+    async def progress(
+        self,
+        done: float | None = None,
+        total: float | None = None,
+        message: str | None = None,
+        **more: Any,
+    ) -> None:
+        """Say how far the work is. What comes in quick succession is written together, the last one counts."""
+        self.check(starts_work=False)
+        said = {"done": done, "total": total, "message": message, **more}
+        self._progress = {name: value for name, value in said.items() if value is not None}
+        if time.monotonic() - self._progress_at >= PROGRESS_SECONDS:
+            await self.write_progress()
+
+    async def write_progress(self) -> None:
+        progress, self._progress = self._progress, None
+        self._progress_at = time.monotonic()
+        await self._set_progress({"progress": stored_json(progress)})
+
+    async def begin_phase(self, name: str) -> None:
+        self._progress = None
+        await self._set_progress({"phase": name, "progress": "{}"}, starts_work=True)
+        self._phase = name
+
+    async def _set_progress(self, values: dict[str, Any], *, starts_work: bool = False) -> None:
+        if not await self.ask("set_progress", values, starts_work=starts_work):
+            if self.on_stale is not None:
+                self.on_stale(self.attempt_id)
+            raise StaleAttempt(f"the attempt of job {self.job} is gone")
+
+    @property
+    def items(self) -> Items:
+        """The items that the handler works through: `start`, `complete`, `skip` and `fail` move them."""
+        if self._items is None:
+            self._items = Items(self._move_items, lambda: self._phase)
+        return self._items
+
+    async def _move_items(self, to: str, items: tuple[str, ...], why: str | None) -> dict[str, int]:
+        counts: dict[str, int] = await self.ask("move_items", {"to": to, "items": list(items), "why": why})
+        return counts
+
+    @property
+    def collected_errors(self) -> list[dict[str, Any]]:
+        return [] if self._items is None else self._items.errors
+
+    @property
+    def has_report(self) -> bool:
+        return bool(self.lines) or self._progress is not None
+
+    def take_report(self) -> Report:
+        """What waits to be written."""
+        progress, self._progress = self._progress, None
+        return Report(self.lines.take(), None if progress is None else {"progress": progress})
+
+    async def flush(self) -> None:
+        """Write what waits to be written now."""
+        if self.has_report:
+            await self.desk.report(self.job_id, self.attempt_id, self.take_report())
+
+    # Durable work ----------------------------------------------------------------------------------------------------
+
+    async def step(self, name: str, function: Callable[..., Awaitable[T] | T], *args: Any, **kwargs: Any) -> T:
+        """Run a function once, whatever happens to this attempt: its result is kept, and a later attempt, or a retry as
+        a new job, gets that instead of running it again.
+
+        The result is JSON, read back as the type that the function declares. Used again, as in a loop, a name counts
+        on: `load`, `load#2`. Before a step runs, the job's cancel and the worker's shutdown are heeded. Raises
+        StepMismatch when the step was done with other arguments, InvalidResult, TooLarge.
+        """
+        step, skipped = self.begin_step(name, function, args, kwargs)
+        if skipped:
+            return step.decode(step.result)  # type: ignore[no-any-return]  # as the function declares, or JSON
+        try:
+            value = function(*args, **kwargs)
+            if isinstance(value, Awaitable):
+                value = await value
+            result = step.encode(value)
+        except Exception as error:
+            await self.step_failed(step, error)
+            raise
+        return await self.step_done(step, result)  # type: ignore[no-any-return]  # as above
+
+    def begin_step(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Step, bool]:
+        if self._steps is None:
+            self._steps = Steps({} if self._start is None else self._start.steps)
+        step = self._steps.begin(name, function, args, kwargs)
+        if not step.is_done:
+            self.check(starts_work=True)
+        return step, step.is_done
+
+    async def step_done(self, step: Step, result: str | None) -> Any:
+        values = {
+            "name": step.name,
+            "args_hash": step.args_hash,
+            "result": result,
+            "ran_seconds": step.ran_seconds,
+        }
+        # It has run: that is kept even if the job was asked to stop meanwhile.
+        self._told = self._told or self._cancelled
+        await self.ask("record_step", values)
+        assert self._steps is not None  # noqa: S101 - the step came from it
+        self._steps.finish(step, result)
+        return step.decode(self._steps.result_of(step))
+
+    async def step_failed(self, step: Step, error: Exception) -> None:
+        """Keep why a step failed, for people; the error itself goes on its way."""
+        if isinstance(error, Cancelled | StaleAttempt):
+            return
+        why = stored_json({"message": str(error)[:2000], "type": type(error).__qualname__})
+        self._told = self._told or self._cancelled
+        values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
+        await self.ask("record_step", values)
+
+    async def list_steps(self, *names: str) -> None:
+        """Name the steps to come, so that people see them before they run: the ordered actions of a job."""
+        await self.ask("list_steps_ahead", {"names": list(names)})
+
+    async def checkpoint(self, state: Any) -> None:
+        """Keep a state (JSON) from which the next attempt, or a retry as a new job, can go on: see `resume`."""
+        await self.ask("save_checkpoint", {"state": to_json(state)})
+
+    # Others ----------------------------------------------------------------------------------------------------------
+
+    def lock(self, namespace: str, name: str | int) -> AbstractAsyncContextManager[None]:
+        """Hold a named lock for a block: waits for its turn, ends with the block or with the attempt.
+
+            async with ctx.lock("edition", 42): ...
+
+        Raises LockCycle when jobs would wait for each other for ever, InvalidName.
+        """
+        return hold(self, namespace, str(name))
+
+    async def release(self, owner: str) -> None:
+        await self.desk.ask(self.job_id, self.attempt_id, "release_lock", {"owner": owner})
+
+    async def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
+        """Announce that this job is about to write a version of a resource; True: go on.
+
+        Raises Superseded when a newer version was announced before. Uncaught, that ends the job as `cancelled`, code
+        `superseded`. Call it where no newer one can come between: in a `lock` of the resource, say.
+        """
+        number = version.timestamp() if isinstance(version, datetime) else version
+        values = {"resource": resource, "version": str(number)}
+        if not await self.ask("guard_newer", values, starts_work=True):
+            raise Superseded(f"a newer version of {resource!r} than {version} was announced before")
+        return True
+
+    async def enqueue(
+        self,
+        kind: "str | Handler[Any, Any]",
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> Job[Any]:
+        """Make a child job when this attempt succeeds, in the same transaction; if it does not, there is no child.
+
+        The handle's id is final; it can be given to `after=` of another child.
+        """
+        [child] = await self.enqueue_many(kind, [{} if args is None else args], **options)
+        return child
+
+    async def enqueue_many(
+        self,
+        kind: "str | Handler[Any, Any]",
+        many: Iterable[Mapping[str, Any]],
+        **options: Unpack[EnqueueOptions],
+    ) -> list[Job[Any]]:
+        """`enqueue` for many args at once."""
+        if "connection" in options:
+            raise InvalidOption(
+                "children are made in the transaction that ends the attempt: connection= has no place here"
+            )
+        handler = self._handler_of(kind)
+        name = kind if isinstance(kind, str) else kind.kind
+        encoded = [encode_plain(name, args) for args in many] if handler is None else handler.encode_many_args(many)
+        if not encoded:
+            return []
+        values = {
+            "kind": name,
+            "args": encoded,
+            "options": encode_options(options),
+            "defaults": None if handler is None else handler.defaults,
+            "request_id": str(uuid4()),
+        }
+        ids = await self.ask("add_children", values, starts_work=True)
+        arguments = None if handler is None else handler.arguments
+        app = self._app
+        return [Job(_no_caller if app is None else app.caller, parse_id(child), arguments=arguments) for child in ids]
+
+    def _handler_of(self, kind: "str | Handler[Any, Any]") -> "Handler[Any, Any] | None":
+        if isinstance(kind, str):
+            return None if self._app is None else self._app.handlers.get(kind)
+        return kind
+
+    def transaction(self, connection: Any = None) -> AbstractAsyncContextManager[TransactionConnection]:
+        """End the job in a transaction of your own: what you write in the block and the job's end commit together.
+
+            async with ctx.transaction() as conn:
+                await conn.execute("insert into …")
+                conn.result = {"rows": 1}
+
+        An attempt that lost its claim rolls all of it back (StaleAttempt). `connection`: a connection or session of your
+        own (asyncpg, psycopg, SQLAlchemy); else one of the app's pool, from asyncpg. After the block the job is done.
+        """
+        self.check(starts_work=True)
+        return Transaction(self).open(connection)
+
+    # For those who run it --------------------------------------------------------------------------------------------
+
+    @property
+    def app(self) -> "Fenceline | None":
+        return self._app
+
+    @property
+    def attempt_record(self) -> Attempt:
+        return self._attempt
+
+    def start_with(self, start: Start) -> None:
+        self._start = start
+
+    def use_credentials(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+        self.redactor = Redactor(credentials)
+
+    def redact(self, text: str | None) -> str | None:
+        """JSON text without the credentials of this attempt."""
+        return text if text is None or self.redactor is None else self.redactor.in_json(text)
+
+
+class Phase:
+    """`async with ctx.phase(name):` or `await ctx.phase(name)`."""
+
+    def __init__(self, context: Context, name: str) -> None:
+        self._context = context
+        self._name = name
+
+    def __await__(self) -> Any:
+        return self._context.begin_phase(self._name).__await__()
+
+    async def __aenter__(self) -> None:
+        await self._context.begin_phase(self._name)
+
+    async def __aexit__(self, *_error: object) -> None:
+        """The phase stays on show until the next one begins."""
+
+
+def _no_caller() -> Any:
+    raise InvalidOption("this handle has only an id: the handler runs without a database of its own")

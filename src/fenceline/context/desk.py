@@ -1,0 +1,92 @@
+"""Where the wishes of a running handler go: each place where handlers run has a desk of its own."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from fenceline.context.attempt import Report
+from fenceline.database import context_calls
+from fenceline.database.calls import Call
+
+T = TypeVar("T")
+
+
+class RunCall(Protocol):
+    def __call__(self, call: Call[T], /) -> Awaitable[T]: ...
+
+
+class Desk(Protocol):
+    @property
+    def has_database(self) -> bool:
+        """Whether the app can be used to reach the database from here."""
+        ...
+
+    async def ask(self, job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
+        """Carry out an operation of `context_calls.OPERATIONS`. Raises RefusedError, StaleAttempt among them."""
+        ...
+
+    async def start_json(self, job_id: int) -> dict[str, Any]:
+        """What earlier attempts and other jobs left: see `Start`."""
+        ...
+
+    async def snapshot_hash(self, snapshot: str) -> str:
+        """The hash of a configuration, given as JSON text."""
+        ...
+
+    async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
+        """Write lines and progress now."""
+        ...
+
+    async def woken(self, lock: str, seconds: float) -> None:
+        """Until somebody gave a lock back, or so many seconds have passed."""
+        ...
+
+
+class SqlDesk:
+    """A desk with a line to the database."""
+
+    has_database = True
+
+    def __init__(self, run: RunCall) -> None:
+        self._run = run
+        self._waiting: dict[str, asyncio.Event] = {}
+
+    async def ask(self, job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
+        # The line is shared: a handler that is cancelled in the middle must not cut the others off.
+        asked = asyncio.ensure_future(self._run(context_calls.OPERATIONS[operation](job_id, attempt_id, **values)))
+        asked.add_done_callback(_look_at)
+        return await asyncio.shield(asked)
+
+    async def start_json(self, job_id: int) -> dict[str, Any]:
+        return await self._run(context_calls.attempt_start(job_id))
+
+    async def snapshot_hash(self, snapshot: str) -> str:
+        return await self._run(context_calls.snapshot_hash(snapshot))
+
+    async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
+        await self._run(
+            context_calls.report_attempts([job_id], [attempt_id], [report.lines or None], [report.progress])
+        )
+
+    async def woken(self, lock: str, seconds: float) -> None:
+        event = self._waiting.setdefault(lock, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await event.wait()
+        except TimeoutError:
+            pass
+        finally:
+            if self._waiting.get(lock) is event and event.is_set():
+                del self._waiting[lock]
+
+    def hear_lock(self, lock: str) -> None:
+        """A notification: the lock `tenant/namespace/name` is free."""
+        event = self._waiting.pop(lock, None)
+        if event is not None:
+            event.set()
+
+
+def _look_at(asked: "asyncio.Future[Any]") -> None:
+    if not asked.cancelled():
+        asked.exception()  # whoever asked may be gone

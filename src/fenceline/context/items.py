@@ -1,0 +1,43 @@
+"""The items that a handler works through: in progress, completed, skipped with a reason, failed with an error."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Move = Callable[[str, tuple[str, ...], str | None], Awaitable[dict[str, int]]]
+
+
+class Items:
+    """Each verb moves items out of whichever set they are in, atomically, and returns how many each set has.
+
+    They are part of the job's progress and start anew with each phase and attempt. What failed stays on the list of the
+    job's `errors` until it is completed after all; a job that returns with such errors is `succeeded_with_errors`.
+    """
+
+    def __init__(self, move: Move, phase: Callable[[], str | None]) -> None:
+        self._move = move
+        self._phase = phase
+        self._failed: dict[str, dict[str, Any]] = {}
+
+    async def start(self, *items: str) -> dict[str, int]:
+        return await self._move("in_progress", items, None)
+
+    async def complete(self, *items: str) -> dict[str, int]:
+        counts = await self._move("completed", items, None)
+        for item in items:
+            self._failed.pop(item, None)
+        return counts
+
+    async def skip(self, *items: str, reason: str) -> dict[str, int]:
+        return await self._move("skipped", items, reason)
+
+    async def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
+        why = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+        counts = await self._move("failed", items, why)
+        for item in items:
+            self._failed[item] = {"item": item, "error": why, "phase": self._phase()}
+        return counts
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        """What failed so far and was not completed later: item, error and phase."""
+        return list(self._failed.values())

@@ -1,0 +1,75 @@
+"""Temporary credentials in a handler's hands: they are never stored, and redacted wherever they would be."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+REDACTED = "[redacted]"
+#: What is shorter is no secret, and would be found inside ordinary words.
+SHORTEST_SECRET = 6
+
+
+class Credentials(Mapping[str, Any]):
+    """A mapping that shows its keys but not its values when it is printed. `credentials["token"]` is the value."""
+
+    __slots__ = ("_values", "identity")
+
+    def __init__(self, identity: str, values: Mapping[str, Any]) -> None:
+        self.identity = identity
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return f"<Credentials of {self.identity}: {', '.join(f'{name}={REDACTED}' for name in self._values)}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("credentials are not written anywhere, so they cannot be pickled")
+
+
+class Redactor:
+    """Takes the values of credentials out of whatever is about to be written."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        secrets = {value for value in _texts(list(credentials.values())) if len(value) >= SHORTEST_SECRET}
+        # As they are, and as JSON spells them; the longest first, in case one is part of another.
+        spelled = secrets | {json.dumps(secret)[1:-1] for secret in secrets}
+        spelled |= {json.dumps(secret, ensure_ascii=False)[1:-1] for secret in secrets}
+        self._secrets = sorted(spelled, key=len, reverse=True)
+
+    def in_json(self, text: str) -> str:
+        for secret in self._secrets:
+            text = text.replace(secret, REDACTED)
+        return text
+
+    def in_line(self, message: str, fields: Mapping[str, Any] | None) -> tuple[str, Mapping[str, Any] | None]:
+        return self.in_json(message), None if fields is None else self.in_values(fields)
+
+    def in_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: self._in_value(value) for name, value in values.items()}
+
+    def _in_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.in_json(value)
+        if isinstance(value, Mapping):
+            return self.in_values(value)
+        if isinstance(value, list | tuple):
+            return [self._in_value(inner) for inner in value]
+        return value if isinstance(value, int | float | None) else self.in_json(str(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)

@@ -1,0 +1,183 @@
+"""The context of a blocking handler: the verbs of `Context`, each waiting until it is done.
+
+The work is done on an event loop in another thread; a step's function runs right here, in the handler's own.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from uuid import UUID
+
+from fenceline.client.options import EnqueueOptions
+from fenceline.client.sync_verbs import SyncJob
+from fenceline.client.verbs import Job
+from fenceline.context.attempt import Parent, Request
+from fenceline.context.context import Context
+from fenceline.context.locks import holding, inside, new_block, take
+from fenceline.context.secrets import Credentials
+from fenceline.context.transaction import Transaction, TransactionConnection
+
+if TYPE_CHECKING:
+    from fenceline.client.app import Handler
+
+T = TypeVar("T")
+
+
+class Wait(Protocol):
+    def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> T: ...
+
+
+class SyncContext:
+    """Handed to `def` handlers that have a parameter `ctx`. See `Context` for what each verb promises."""
+
+    def __init__(self, context: Context, wait: Wait) -> None:
+        self._context = context
+        self._wait = wait
+
+    @property
+    def job(self) -> Request:
+        return self._context.job
+
+    @property
+    def job_id(self) -> int:
+        return self._context.job_id
+
+    @property
+    def kind(self) -> str:
+        return self._context.kind
+
+    @property
+    def tenant(self) -> str:
+        return self._context.tenant
+
+    @property
+    def attempt(self) -> int:
+        return self._context.attempt
+
+    @property
+    def attempt_id(self) -> UUID:
+        return self._context.attempt_id
+
+    @property
+    def token(self) -> int:
+        return self._context.token
+
+    @property
+    def traceparent(self) -> str | None:
+        return self._context.traceparent
+
+    @property
+    def parents(self) -> list[Parent]:
+        return self._context.parents
+
+    @property
+    def resume(self) -> Any:
+        return self._context.resume
+
+    @property
+    def credentials(self) -> Credentials:
+        return self._context.credentials
+
+    @property
+    def cancelled(self) -> bool:
+        return self._context.cancelled
+
+    def raise_if_cancelled(self) -> None:
+        self._context.raise_if_cancelled()
+
+    def log(self, message: str, *, level: str = "info", **fields: Any) -> None:
+        self._context.log(message, level=level, **fields)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        self._wait(self._context.begin_phase(name))
+        yield
+
+    def progress(
+        self, done: float | None = None, total: float | None = None, message: str | None = None, **more: Any
+    ) -> None:
+        self._wait(self._context.progress(done, total, message, **more))
+
+    @property
+    def items(self) -> "SyncItems":
+        return SyncItems(self._context, self._wait)
+
+    def step(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        step, skipped = self._context.begin_step(name, function, args, kwargs)
+        if skipped:
+            return step.decode(step.result)  # type: ignore[no-any-return]  # as the function declares, or JSON
+        try:
+            result = step.encode(function(*args, **kwargs))
+        except Exception as error:
+            self._wait(self._context.step_failed(step, error))
+            raise
+        return self._wait(self._context.step_done(step, result))  # type: ignore[no-any-return]  # as above
+
+    def list_steps(self, *names: str) -> None:
+        self._wait(self._context.list_steps(*names))
+
+    def checkpoint(self, state: Any) -> None:
+        self._wait(self._context.checkpoint(state))
+
+    @contextmanager
+    def lock(self, namespace: str, name: str | int) -> Iterator[None]:
+        block = new_block(namespace, str(name))
+        try:
+            self._wait(take(self._context, block, holding()))
+            with inside(block):
+                yield
+        finally:
+            self._wait(self._context.release(block.owner))
+
+    def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
+        return self._wait(self._context.guard_newer(resource, version))
+
+    def enqueue(
+        self,
+        kind: "str | Handler[Any, Any]",
+        args: Mapping[str, Any] | None = None,
+        **options: Unpack[EnqueueOptions],
+    ) -> SyncJob[Any]:
+        return self._blocking(self._wait(self._context.enqueue(kind, args, **options)))
+
+    def enqueue_many(
+        self,
+        kind: "str | Handler[Any, Any]",
+        many: Iterable[Mapping[str, Any]],
+        **options: Unpack[EnqueueOptions],
+    ) -> list[SyncJob[Any]]:
+        return [self._blocking(child) for child in self._wait(self._context.enqueue_many(kind, many, **options))]
+
+    def transaction(self, connection: Any = None) -> AbstractContextManager[TransactionConnection]:
+        """As `Context.transaction`, with a psycopg connection, or the psycopg or SQLAlchemy one given."""
+        self._context.check(starts_work=True)
+        return Transaction(self._context).open_blocking(lambda: self._wait(self._context.flush()), connection)
+
+    def _blocking(self, child: Job[Any]) -> SyncJob[Any]:
+        app = self._context.app
+        assert app is not None  # noqa: S101 - a blocking handler belongs to an app
+        return app.sync.jobs.handle(child.id)
+
+
+class SyncItems:
+    def __init__(self, context: Context, wait: Wait) -> None:
+        self._items = context.items
+        self._wait = wait
+
+    def start(self, *items: str) -> dict[str, int]:
+        return self._wait(self._items.start(*items))
+
+    def complete(self, *items: str) -> dict[str, int]:
+        return self._wait(self._items.complete(*items))
+
+    def skip(self, *items: str, reason: str) -> dict[str, int]:
+        return self._wait(self._items.skip(*items, reason=reason))
+
+    def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
+        return self._wait(self._items.fail(*items, error=error))
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        return self._items.errors
