@@ -390,8 +390,8 @@ class Context:
                 await conn.execute("insert into …")
                 conn.result = {"rows": 1}
 
-        An attempt that lost its claim rolls all of it back (StaleAttempt). `connection`: a connection or session of your
-        own (asyncpg, psycopg, SQLAlchemy); else one of the app's pool, from asyncpg. After the block the job is done.
+        An attempt that lost its claim rolls all of it back (StaleAttempt). `connection`: one of your own, or a session
+        (asyncpg, psycopg, SQLAlchemy); else it is one of asyncpg, of the app's pool. After the block the job is done.
         """
         self.check(starts_work=True)
         return Transaction(self).open(connection)
