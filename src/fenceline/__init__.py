@@ -2,6 +2,7 @@
 
 from fenceline.client.app import Fenceline, Handler
 from fenceline.client.options import After, EnqueueOptions
+from fenceline.client.schedules import ScheduleSettings
 from fenceline.client.sync_verbs import SyncJob
 from fenceline.client.verbs import Job
 from fenceline.errors import (
@@ -14,6 +15,7 @@ from fenceline.errors import (
     FencelineError,
     InvalidArgs,
     InvalidId,
+    InvalidSchedule,
     JobCancelled,
     JobFailed,
     NotFound,
@@ -21,10 +23,12 @@ from fenceline.errors import (
     ResourceLocked,
     RetryLater,
     Snooze,
+    UnknownSchedule,
     WrongStatus,
 )
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
 from fenceline.model.retry import Retry
+from fenceline.model.schedule import Schedule, Tick
 from fenceline.model.status import Status
 from fenceline.worker.context import Context
 
@@ -43,6 +47,7 @@ __all__ = [
     "Handler",
     "InvalidArgs",
     "InvalidId",
+    "InvalidSchedule",
     "Job",
     "JobCancelled",
     "JobFailed",
@@ -56,8 +61,12 @@ __all__ = [
     "ResourceLocked",
     "Retry",
     "RetryLater",
+    "Schedule",
+    "ScheduleSettings",
     "Snooze",
     "Status",
     "SyncJob",
+    "Tick",
+    "UnknownSchedule",
     "WrongStatus",
 ]
