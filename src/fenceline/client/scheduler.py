@@ -70,7 +70,9 @@ class Scheduler:
             log.exception("schedule %s cannot be fired", schedule.name)
             await self._call(schedule_calls.defer_schedule(schedule, f"{type(error).__name__}: {error}"))
             return 0, None
-        return made or 0, decision.next_at and (decision.next_at - schedule.now).total_seconds()
+        if decision.next_at is None:
+            return made or 0, None
+        return made or 0, (decision.next_at - schedule.now).total_seconds()
 
 
 async def declare_schedules(app: Fenceline) -> None:

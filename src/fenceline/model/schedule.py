@@ -11,7 +11,7 @@ from fenceline.model.window import Window, read_windows
 Misfire = Literal["skip", "once", "all"]
 
 _TIMES = ("settled_at", "next_at", "last_at", "created_at", "changed_at", "declared_at", "now")
-#: A tick that is decided later than this after its time has been missed.
+#: A tick that is decided later than this after its time has been missed, also when the next one has not come yet.
 PATIENCE = timedelta(seconds=60)
 #: Of the ticks that were missed, only the latest are looked at one by one.
 LOOKBACK = 1000
@@ -103,15 +103,15 @@ class Decision:
 def decide(schedule: Schedule, now: datetime) -> Decision:
     """Apply windows and the misfire policy to every tick that has not been decided. Raises ValueError.
 
-    A tick is missed when its turn comes more than a minute after its time. `skip` lets missed ticks go; `once` makes up
-    for all of them with one run, unless a tick that is on time fires anyway; `all` runs the latest `misfire_limit`.
-    Nothing is made up for inside a window.
+    A tick is missed when its turn comes more than a minute after its time, or when the next tick has come as well. `skip`
+    lets missed ticks go; `once` makes up for all of them with one run, unless a tick that is on time fires anyway; `all`
+    runs the latest `misfire_limit`. Nothing is made up for inside a window.
     """
     timing, zone, windows = schedule.timing, read_zone(schedule.timezone), read_windows(schedule.windows)
     ticks = latest_ticks(timing, schedule.settled_at, now, LOOKBACK)
     covered = {tick for tick in ticks if _is_covered(tick.astimezone(zone), windows)}
-    on_time = {tick for tick in ticks if now - tick <= PATIENCE} - covered
-    missed = [tick for tick in ticks if now - tick > PATIENCE and tick not in covered]
+    on_time = {tick for tick in ticks[-1:] if now - tick <= PATIENCE} - covered
+    missed = [tick for tick in ticks if tick not in on_time | covered]
     if _is_covered(now.astimezone(zone), windows):
         made_up: list[datetime] = []
     elif schedule.misfire == "all":
