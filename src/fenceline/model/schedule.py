@@ -103,9 +103,9 @@ class Decision:
 def decide(schedule: Schedule, now: datetime) -> Decision:
     """Apply windows and the misfire policy to every tick that has not been decided. Raises ValueError.
 
-    A tick is missed when its turn comes more than a minute after its time, or when the next tick has come as well. `skip`
-    lets missed ticks go; `once` makes up for all of them with one run, unless a tick that is on time fires anyway; `all`
-    runs the latest `misfire_limit`. Nothing is made up for inside a window.
+    A tick is missed when its turn comes more than a minute after its time, or when the next tick has come as well.
+    `skip` lets missed ticks go; `once` makes up for all of them with one run, unless a tick that is on time fires
+    anyway; `all` runs the latest `misfire_limit`. Nothing is made up for inside a window.
     """
     timing, zone, windows = schedule.timing, read_zone(schedule.timezone), read_windows(schedule.windows)
     ticks = latest_ticks(timing, schedule.settled_at, now, LOOKBACK)
