@@ -16,7 +16,7 @@ begin
   end if;
   for v_given in select e.key as name, e.value as says from jsonb_each(p_schedules) e order by e.key loop
     perform fenceline.check_name('schedule', v_given.name);
-    perform pg_advisory_xact_lock(1179926088, hashtext(v_given.name));
+    perform pg_advisory_xact_lock(1179926089, hashtext(v_given.name));
     select * into v_old from fenceline.schedule s where s.name = v_given.name for update;
     if v_old.declared is distinct from v_given.says then
       perform fenceline.store_schedule(v_given.name, v_old, v_given.says, coalesce(v_old.overrides, '{}'), null);

@@ -26,8 +26,8 @@ declare
   v_now timestamptz := fenceline.clock();
   v_schedule fenceline.schedule;
   v_tick record;
-  v_job record;
-  v_error text;
+  v_job_id bigint;
+  v_created boolean;
   v_last_at timestamptz;
   v_last_job bigint;
   v_fired integer := 0;
@@ -50,8 +50,6 @@ begin
     select t.tick_at, t.outcome, t.from_at
     from unnest(p_ticks, p_outcomes, p_from) t(tick_at, outcome, from_at) order by t.tick_at
   loop
-    v_job := null;
-    v_error := null;
     insert into fenceline.schedule_tick (schedule, tick_at, outcome, decided_at, from_at)
     values (p_name, v_tick.tick_at, case v_tick.outcome when 'fire' then 'fired' else v_tick.outcome end, v_now,
             v_tick.from_at)
@@ -60,20 +58,21 @@ begin
       continue;
     end if;
     begin
-      v_job := fenceline.enqueue_scheduled(v_schedule, v_tick.tick_at);
-      v_fired := v_fired + v_job.created::integer;
+      select e.job_id, e.created into v_job_id, v_created
+      from fenceline.enqueue_scheduled(v_schedule, v_tick.tick_at) e;
+      v_fired := v_fired + v_created::integer;
       v_last_at := v_tick.tick_at;
-      v_last_job := v_job.job_id;
+      v_last_job := v_job_id;
+      update fenceline.schedule_tick t
+      set job_id = v_job_id, outcome = case when v_created then 'fired' else 'deduplicated' end
+      where t.schedule = p_name and t.tick_at = v_tick.tick_at;
     exception when others then
       if sqlstate not like 'FL%' then
         raise;
       end if;
-      v_error := sqlerrm;
+      update fenceline.schedule_tick t set outcome = 'refused', error = sqlerrm
+      where t.schedule = p_name and t.tick_at = v_tick.tick_at;
     end;
-    update fenceline.schedule_tick t
-    set outcome = case when v_error is not null then 'refused' when not v_job.created then 'deduplicated' else 'fired' end,
-        job_id = case when v_error is null then v_job.job_id end, error = v_error
-    where t.schedule = p_name and t.tick_at = v_tick.tick_at;
   end loop;
 
   update fenceline.schedule s

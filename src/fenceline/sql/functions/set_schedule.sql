@@ -22,7 +22,7 @@ begin
   if jsonb_typeof(p_changes) is distinct from 'object' then
     raise exception using errcode = 'FL031', message = format('changes of schedule %L must be a JSON object', p_name);
   end if;
-  perform pg_advisory_xact_lock(1179926088, hashtext(p_name));  -- two that would create it
+  perform pg_advisory_xact_lock(1179926089, hashtext(p_name));  -- two that would create it
   select * into v_old from fenceline.schedule s where s.name = p_name for update;
   if found and p_create then
     raise exception using errcode = 'FL031', message = format('schedule %L exists already', p_name);
