@@ -67,13 +67,14 @@ async def test_who_read_something_else_changes_nothing(queue: Queue) -> None:
     await fire(queue, None)
     await queue.move_clock(3600)
     before = await queue.contents()
-    for expected, read in [
+    stale: list[tuple[datetime | None, Json]] = [
         (None, {}),
         (NOON, {}),
         (NOON + HOUR, {"revision": 0}),
         (NOON + HOUR, {"revision": 2}),
         (NOON + HOUR, {"name": "other"}),
-    ]:
+    ]
+    for expected, read in stale:
         assert await fire(queue, expected, NOON + HOUR, **read) is None
         assert await queue.contents() == before
     assert await fire(queue, NOON + HOUR, NOON + HOUR) == 1

@@ -40,6 +40,7 @@ begin
 
   v_schedule.timezone := coalesce(p_settings ->> 'timezone', 'UTC');
   if v_schedule.timezone <> 'UTC'
+     and not exists (select 1 from fenceline.schedule s where s.timezone = v_schedule.timezone)  -- the next is slow
      and not exists (select 1 from pg_catalog.pg_timezone_names z where z.name = v_schedule.timezone) then
     raise exception using errcode = 'FL031',
       message = format('timezone %L of schedule %L is unknown', left(v_schedule.timezone, 200), p_name),
