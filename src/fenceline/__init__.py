@@ -3,6 +3,7 @@
 from fenceline.client.app import Fenceline, Handler
 from fenceline.client.groups import Group
 from fenceline.client.options import After, EnqueueOptions
+from fenceline.client.schedules import ScheduleSettings
 from fenceline.client.sync_verbs import SyncJob
 from fenceline.client.verbs import Job
 from fenceline.context.context import Context
@@ -18,6 +19,7 @@ from fenceline.errors import (
     InvalidArgs,
     InvalidId,
     InvalidResult,
+    InvalidSchedule,
     JobCancelled,
     JobFailed,
     LockCycle,
@@ -29,11 +31,13 @@ from fenceline.errors import (
     StaleAttempt,
     StepMismatch,
     Superseded,
+    UnknownSchedule,
     Unsupported,
     WrongStatus,
 )
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
 from fenceline.model.retry import Retry
+from fenceline.model.schedule import Schedule, Tick
 from fenceline.model.status import Status
 from fenceline.model.with_errors import WithErrors
 
@@ -54,6 +58,7 @@ __all__ = [
     "InvalidArgs",
     "InvalidId",
     "InvalidResult",
+    "InvalidSchedule",
     "Job",
     "JobCancelled",
     "JobFailed",
@@ -68,6 +73,8 @@ __all__ = [
     "ResourceLocked",
     "Retry",
     "RetryLater",
+    "Schedule",
+    "ScheduleSettings",
     "Snooze",
     "StaleAttempt",
     "Status",
@@ -75,6 +82,8 @@ __all__ = [
     "Superseded",
     "SyncContext",
     "SyncJob",
+    "Tick",
+    "UnknownSchedule",
     "Unsupported",
     "WithErrors",
     "WrongStatus",

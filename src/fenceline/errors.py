@@ -188,6 +188,18 @@ class LockCycle(RefusedError):
     code = "lock_cycle"
 
 
+class UnknownSchedule(RefusedError):
+    """The schedule does not exist."""
+
+    code = "unknown_schedule"
+
+
+class InvalidSchedule(RefusedError):
+    """A schedule's setting breaks a rule, or the schedule exists already."""
+
+    code = "invalid_schedule"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -212,6 +224,8 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL020": EmptyGroup,
     "FL021": StepMismatch,
     "FL022": LockCycle,
+    "FL030": UnknownSchedule,
+    "FL031": InvalidSchedule,
 }
 
 

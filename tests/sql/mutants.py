@@ -7,7 +7,7 @@ mutants break loudly instead of testing nothing.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from tests.sql import claim_scenarios, end_scenarios, gate_scenarios
+from tests.sql import claim_scenarios, end_scenarios, gate_scenarios, schedule_scenarios
 from tests.sql.sessions import Connect
 
 from fenceline.database.schema_files import read_schema_files
@@ -268,5 +268,35 @@ MUTANTS = (
         "if v_held.pending > 0 then",
         "if false then",
         gate_scenarios.approval_and_dependencies_are_both_gates,
+    ),
+    mutant(
+        "tick_without_lock_and_unique_row",
+        "fire_schedule",
+        "  for update skip locked;",
+        "  ;",
+        schedule_scenarios.a_tick_fires_once_while_schedulers_overlap,
+        prepare="alter table fenceline.schedule_tick drop constraint schedule_tick_pkey;\n",
+    ),
+    mutant(
+        "tick_without_comparison",
+        "fire_schedule",
+        " and s.next_at is not distinct from p_expected\n    and s.due_at <= v_now and",
+        " and",
+        schedule_scenarios.a_late_scheduler_does_not_turn_back_the_next_tick,
+    ),
+    mutant(
+        "tick_without_unique_row",
+        "fire_schedule",
+        "on conflict do nothing;",
+        ";",
+        schedule_scenarios.a_tick_fires_once_when_the_clock_is_set_back,
+        prepare="alter table fenceline.schedule_tick drop constraint schedule_tick_pkey;\n",
+    ),
+    mutant(
+        "fire_without_revision",
+        "fire_schedule",
+        " and s.revision = p_revision",
+        "",
+        schedule_scenarios.a_change_meets_a_fire,
     ),
 )

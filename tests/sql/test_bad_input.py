@@ -11,6 +11,7 @@ from typing import Literal
 import asyncpg
 import pytest
 from tests.sql.queue import Queue
+from tests.sql.schedule_refusals import SCHEDULE_REFUSALS
 
 from fenceline.errors import SQLSTATES, refusal
 
@@ -406,7 +407,9 @@ WORKERS = [
     ],
 ]
 
-CASES = [*LANES, *NAMES, *NUMBERS, *SIZES_AND_JSON, *OPTIONS, *IDS, *DEPENDENCIES, *JOBS, *WORKERS]
+SCHEDULES = [refused(sqlstate, sql, *says) for sqlstate, sql, says in SCHEDULE_REFUSALS]
+
+CASES = [*LANES, *NAMES, *NUMBERS, *SIZES_AND_JSON, *OPTIONS, *IDS, *DEPENDENCIES, *JOBS, *WORKERS, *SCHEDULES]
 
 
 async def scene(queue: Queue) -> dict[str, object]:
@@ -418,6 +421,7 @@ async def scene(queue: Queue) -> dict[str, object]:
     foreign = await queue.enqueue(tenant="other", group="theirs")
     await queue.set_lane("busy")
     await queue.enqueue(lane="busy")
+    await queue.call("set_schedule", "there", {"kind": "work", "every": 60})
     names: dict[str, object] = {"worker": queue.worker, "attempt": attempt.attempt_id}
     for name, job in (("finished", finished), ("running", running), ("queued", queued), ("foreign", foreign)):
         names |= {name: job, f"{name}_id": await queue.public_id(job)}
@@ -450,6 +454,7 @@ async def refusal_of(queue: Queue, sql: str) -> asyncpg.PostgresError:
             "dependencies": DEPENDENCIES,
             "jobs": JOBS,
             "workers": WORKERS,
+            "schedules": SCHEDULES,
         }.items()
     ],
 )

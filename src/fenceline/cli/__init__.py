@@ -7,6 +7,7 @@ import click
 # Command → module that has a click command of that name. Imported when used, so that `--help` is quick.
 COMMANDS = {
     "migrate": "fenceline.cli.schema",
+    "schedules": "fenceline.cli.schedules",
     "sql": "fenceline.cli.schema",
     "up": "fenceline.cli.up",
     "worker": "fenceline.cli.worker",

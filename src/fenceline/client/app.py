@@ -13,12 +13,16 @@ from fenceline.client.caller import Caller
 from fenceline.client.finalizer import Finalizer
 from fenceline.client.groups import Group
 from fenceline.client.options import EnqueueOptions
+from fenceline.client.schedule_verbs import Schedules
+from fenceline.client.schedules import Declarations, ScheduleDecorator, ScheduleSettings
 from fenceline.client.sync_caller import SyncCaller
 from fenceline.client.sync_groups import SyncGroup
+from fenceline.client.sync_schedule_verbs import SyncSchedules
 from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
 from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
 from fenceline.database.source import Source
 from fenceline.model.retry import Retry
+from fenceline.model.schedule import Misfire
 
 if TYPE_CHECKING:
     from fenceline.client.credentials import CredentialProvider
@@ -209,6 +213,8 @@ class Fenceline:
         self.jobs = Jobs(self.caller)
         self.lanes = Lanes(self.caller)
         self.system = System(self.caller)
+        self.schedules = Schedules(self.caller)
+        self.declared_schedules = Declarations()
         self.sync = SyncFenceline(self)
 
     def job(
@@ -258,6 +264,37 @@ class Fenceline:
             memory_limit_mb=memory_limit_mb,
             aliases=aliases,
         )
+
+    def schedule(
+        self,
+        cron: str | None = None,
+        *,
+        kind: str | None = None,
+        every: int | None = None,
+        name: str | None = None,
+        args: Mapping[str, Any] | None = None,
+        timezone: str = "UTC",
+        misfire: Misfire = "once",
+        misfire_limit: int = 10,
+        windows: Sequence[Mapping[str, str]] = (),
+        **options: Unpack[EnqueueOptions],
+    ) -> ScheduleDecorator:
+        """Enqueue jobs by the clock: above `@app.job()`, or with `kind=` as a call. See `ScheduleSettings`.
+
+            @app.schedule("0 3 * * *", timezone="Europe/Berlin")
+            @app.job()
+            async def report() -> None: ...
+
+        The schedule is known to the database when a worker of the app has started. Its name defaults to the kind. What
+        an operator says about it there is stronger than what stands here. Raises InvalidSchedule.
+        """
+        settings: ScheduleSettings = {
+            "cron": cron, "every": every, "args": args, "timezone": timezone, "misfire": misfire,
+            "misfire_limit": misfire_limit, "windows": windows, "options": options,
+        }  # fmt: skip
+        if kind is not None:
+            self.declared_schedules.add(name or kind, {**settings, "kind": kind})
+        return ScheduleDecorator(self.declared_schedules, name, settings)
 
     def on_startup(self, function: HookT) -> HookT:
         """Run a function, async or not, once per worker process before it claims. If it raises, the process ends."""
@@ -425,6 +462,7 @@ class SyncFenceline:
         self.jobs = SyncJobs(self.caller)
         self.lanes = SyncLanes(self.caller)
         self.system = SyncSystem(self.caller)
+        self.schedules = SyncSchedules(self.caller)
 
     def enqueue(
         self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]

@@ -181,17 +181,21 @@ def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """That it was our turn, and in how many seconds the next timer is due."""
+    """That it was our turn, in how many seconds the next timer or schedule is due, and how many schedules are now."""
 
     next_seconds: float | None
+    schedules_due: int
 
 
 def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
     """Do the fleet's maintenance unless somebody has within the interval (None)."""
 
     def decode(rows: Sequence[Row]) -> Maintained | None:
-        done = _scalar(rows)
-        return None if done is None else Maintained(json.loads(done)["next_seconds"])
+        answer = _scalar(rows)
+        if answer is None:
+            return None
+        done = json.loads(answer)
+        return Maintained(done["next_seconds"], done["schedules_due"])
 
     return Call("select fenceline.maintain($1)", (interval_seconds,), decode, repeatable=True)
 

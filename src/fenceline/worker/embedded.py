@@ -14,6 +14,7 @@ from asyncio.subprocess import Process
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
+from fenceline.client.scheduler import declare_schedules
 from fenceline.database import worker_calls
 from fenceline.worker.board import Board
 from fenceline.worker.child import Child
@@ -37,6 +38,7 @@ async def run_worker(app: Fenceline, settings: WorkerSettings, import_name: str 
 
     A worker that has lost its lease, because the database could not be reached, starts anew.
     """
+    await declare_schedules(app)
     async with lifespan(app):
         while True:
             await _work_until_lost(app, settings, import_name)

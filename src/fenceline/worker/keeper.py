@@ -11,11 +11,12 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from fenceline.client.scheduler import Scheduler
 from fenceline.database import worker_calls
 from fenceline.worker.board import Board
 from fenceline.worker.line import Line
@@ -53,6 +54,7 @@ class Keeper:
     def __init__(self, connect: "Callable[[], Awaitable[Connection]]", lease_seconds: float) -> None:
         self._line = Line("keeper", connect, answer_seconds=max(lease_seconds / BEATS_PER_LEASE, 1.0))
         self._maintenance_line = Line("maintenance", connect, answer_seconds=600.0)
+        self._scheduler = Scheduler(self._maintenance_line.call)
         self._lease_seconds = lease_seconds
         self.kept: dict[int, Kept] = {}
 
@@ -123,14 +125,20 @@ class Keeper:
             pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
             interval = MAINTENANCE_SECONDS / 2
             if done is not None and done.next_seconds is not None and done.next_seconds < pause:
-                # A timer is due before that: be there in time, and do not take our own last turn for a reason to wait.
+                # A timer or a schedule is due before that: be there in time, and do not take our own last turn for a
+                # reason to wait.
                 pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
                 interval = TIMER_SECONDS / 2
             await asyncio.sleep(pause)
 
     async def maintain_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> worker_calls.Maintained | None:
-        """Do the fleet's maintenance if nobody else has just done it."""
-        return await self._maintenance_line.call(worker_calls.maintain(interval_seconds=interval_seconds))
+        """Do the fleet's maintenance if nobody else has just done it, and fire the schedules that are due."""
+        done = await self._maintenance_line.call(worker_calls.maintain(interval_seconds=interval_seconds))
+        if done is None or not done.schedules_due:
+            return done
+        round_ = await self._scheduler.run_once()
+        waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
+        return replace(done, next_seconds=min(waits, default=None))
 
     async def report_crash(self, kept: Kept, exit_code: int | None) -> None:
         """The process has died: its attempts go back at once, with those as suspects whose handlers were running."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fenceline.client.app import Fenceline
 from fenceline.client.caller import is_connection_failure
+from fenceline.client.scheduler import declare_schedules
 from fenceline.errors import DatabaseUnavailable
 from fenceline.worker.application import AppNotFound
 from fenceline.worker.keeper import Keeper
@@ -65,6 +66,7 @@ class Supervisor:
         # to be claimed, also by the only worker that comes by today.
         try:
             (await self._connect()).terminate()
+            await declare_schedules(self._app)
         except BaseException as error:
             for child in children:
                 child.close()

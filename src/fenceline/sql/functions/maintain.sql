@@ -1,7 +1,7 @@
 -- What has to happen at least once a second somewhere, for the whole fleet: any worker or server may call it as often
 -- as it likes, the work is done once per interval.
--- Returns counts of what was done, and `next_seconds`, when the next timer is due (null: there is none); null when the
--- work itself was not due.
+-- Returns counts of what was done, `schedules_due` (fire_schedule is for a program that can compute ticks), and
+-- `next_seconds`, when the next timer or schedule is due (null: there is none); null when the work itself was not due.
 -- roles: worker
 create or replace function fenceline.maintain(p_interval_seconds double precision default 0.5) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -17,11 +17,18 @@ begin
     'expired', fenceline.expire_jobs(),
     'verified', fenceline.verify_dependencies(),
     'admitted', fenceline.admit_keys());
-  v_done := v_done || jsonb_build_object('next_seconds', (
-    select extract(epoch from min(t.run_at) - fenceline.clock()) from fenceline.timer t));
+  v_done := v_done || jsonb_build_object(
+    'schedules_due', (select count(*) from fenceline.schedule s where s.due_at <= fenceline.clock()),
+    'next_seconds', (
+      select extract(epoch from min(n.at) - fenceline.clock())
+      from (select min(t.run_at) from fenceline.timer t
+            union all
+            select min(s.due_at) from fenceline.schedule s
+            where s.due_at > fenceline.clock() and s.due_at < 'infinity') n(at)));
   if fenceline.is_due('upkeep', 60) then
     v_done := v_done || jsonb_build_object('pruned', fenceline.prune());
     perform fenceline.prune_requests();
+    perform fenceline.prune_ticks();
     perform fenceline.create_partitions();
   end if;
   return v_done;

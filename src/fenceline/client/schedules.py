@@ -1,0 +1,114 @@
+"""What may be said about a schedule, in code and by operators, and the schedules that an app declares."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypedDict, TypeVar, get_args
+
+from fenceline.client.arguments import Arguments, encode_plain
+from fenceline.client.options import EnqueueOptions, encode_options
+from fenceline.errors import InvalidSchedule
+from fenceline.model.cron import read_timing, read_zone
+from fenceline.model.schedule import Misfire
+from fenceline.model.window import read_windows
+
+
+class ScheduleSettings(TypedDict, total=False):
+    """Every setting of a schedule. None takes an operator's word back: then the code's counts, or the default.
+
+    `cron`: five fields, in `timezone` (default UTC); or `every`: seconds, ticks at whole multiples of them since 1970.
+    `misfire`: what becomes of ticks that no scheduler was there for: skip them, run once for all of them (the default),
+    or run all, at most the latest `misfire_limit` (default 10). `windows`: when it does not fire, as
+    {"days": "mon-fri", "from": "22:00", "to": "04:00"}. `options`: of the jobs, as for an enqueue.
+    """
+
+    kind: str | None
+    args: Mapping[str, Any] | None
+    options: EnqueueOptions | None
+    cron: str | None
+    every: int | None
+    timezone: str | None
+    misfire: Misfire | None
+    misfire_limit: int | None
+    windows: Sequence[Mapping[str, str]] | None
+    paused: bool | None
+
+
+def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
+    """The settings as JSON values. Raises InvalidSchedule for what can be seen to be wrong without the rest."""
+    try:
+        cron, every, timezone = settings.get("cron"), settings.get("every"), settings.get("timezone")
+        if cron is not None or every is not None:
+            read_timing(cron, every, timezone or "UTC")
+        elif timezone is not None:
+            read_zone(timezone)
+        if settings.get("windows") is not None:
+            read_windows(settings["windows"])
+    except ValueError as error:
+        raise InvalidSchedule(str(error)) from error
+    if settings.get("misfire") not in (None, *get_args(Misfire)):
+        raise InvalidSchedule(f"misfire {settings.get('misfire')!r} is unknown: use {', '.join(get_args(Misfire))}")
+    encoded: dict[str, Any] = dict(settings)
+    if (args := settings.get("args")) is not None:
+        encoded["args"] = json.loads(encode_plain(settings.get("kind") or "of the schedule", args))
+    if (options := settings.get("options")) is not None:
+        if "connection" in options:
+            raise InvalidSchedule("a schedule has no connection: its jobs are made by schedulers")
+        encoded["options"] = json.loads(encode_options(options))
+    if (windows := settings.get("windows")) is not None:
+        encoded["windows"] = [dict(window) for window in windows]
+    return encoded
+
+
+class Declarations:
+    """The schedules in an app's code, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ScheduleSettings] = {}
+
+    def add(self, name: str, settings: ScheduleSettings) -> None:
+        """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
+        if name in self._by_name:
+            raise InvalidSchedule(f"schedule {name!r} is declared twice: give one of them another name=")
+        if settings.get("cron") is None and settings.get("every") is None:
+            raise InvalidSchedule(f"schedule {name!r} needs either a cron expression or every=")
+        encode_settings({**settings, "args": None})
+        self._by_name[name] = settings
+
+    def encoded(self, handlers: "Mapping[str, HasArguments]") -> dict[str, dict[str, Any]]:
+        """For the database. Args are checked against the handlers, which all are known by now. Raises InvalidArgs."""
+        return {name: self._encode(settings, handlers) for name, settings in self._by_name.items()}
+
+    @staticmethod
+    def _encode(settings: ScheduleSettings, handlers: "Mapping[str, HasArguments]") -> dict[str, Any]:
+        handler = handlers.get(settings.get("kind") or "")
+        if handler is None:
+            return encode_settings(settings)
+        args = json.loads(handler.arguments.encode(settings.get("args") or {}))
+        return encode_settings({**settings, "args": args})
+
+
+class HasArguments(Protocol):
+    """A handler."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def arguments(self) -> Arguments: ...
+
+
+HandlerT = TypeVar("HandlerT", bound=HasArguments)
+
+
+class ScheduleDecorator:
+    """What `@app.schedule(...)` is until it meets its handler."""
+
+    def __init__(self, declarations: Declarations, name: str | None, settings: ScheduleSettings) -> None:
+        self._declarations = declarations
+        self._name = name
+        self._settings = settings
+
+    def __call__(self, handler: HandlerT) -> HandlerT:
+        if not isinstance(getattr(handler, "arguments", None), Arguments):
+            raise TypeError(f"@app.schedule(...) stands above @app.job(), which makes a handler of {handler!r}")
+        self._declarations.add(self._name or handler.kind, {**self._settings, "kind": handler.kind})
+        return handler
