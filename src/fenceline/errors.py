@@ -176,6 +176,42 @@ class EmptyGroup(RefusedError):
     code = "empty_group"
 
 
+class UnknownRole(RefusedError):
+    """There is no such role."""
+
+    code = "unknown_role"
+
+
+class UnknownToken(RefusedError):
+    """There is no such token."""
+
+    code = "unknown_token"
+
+
+class InvalidAccess(RefusedError):
+    """A setting of a token or a role breaks a rule."""
+
+    code = "invalid_access"
+
+
+class NotYours(RefusedError):
+    """Permissions, or tokens in a tenant, that the one who asks may not hand out."""
+
+    code = "not_yours"
+
+
+class AlreadyExists(RefusedError):
+    """Something of that name is there already."""
+
+    code = "already_exists"
+
+
+class RoleInUse(RefusedError):
+    """The role is built in, or valid tokens have it."""
+
+    code = "role_in_use"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -198,6 +234,12 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL018": InvalidLane,
     "FL019": LaneInUse,
     "FL020": EmptyGroup,
+    "FL040": UnknownRole,
+    "FL041": UnknownToken,
+    "FL042": InvalidAccess,
+    "FL043": NotYours,
+    "FL044": AlreadyExists,
+    "FL045": RoleInUse,
 }
 
 

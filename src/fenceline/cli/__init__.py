@@ -7,7 +7,9 @@ import click
 # Command → module that has a click command of that name. Imported when used, so that `--help` is quick.
 COMMANDS = {
     "migrate": "fenceline.cli.schema",
+    "server": "fenceline.cli.server",
     "sql": "fenceline.cli.schema",
+    "token": "fenceline.cli.token",
     "up": "fenceline.cli.up",
     "worker": "fenceline.cli.worker",
 }
