@@ -212,6 +212,12 @@ class RoleInUse(RefusedError):
     code = "role_in_use"
 
 
+class LaneExists(InvalidLane):
+    """A lane of that name is there already."""
+
+    code = "lane_exists"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -240,6 +246,7 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL043": NotYours,
     "FL044": AlreadyExists,
     "FL045": RoleInUse,
+    "FL046": LaneExists,
 }
 
 

@@ -16,7 +16,19 @@ from fastapi import APIRouter, FastAPI
 from fenceline.client.app import Fenceline
 from fenceline.client.maintenance import Maintenance
 from fenceline.model.identity import Identity
-from fenceline.server import access, health, job_verbs, jobs, openapi, problems
+from fenceline.server import (
+    access,
+    admin,
+    audit,
+    bulk,
+    health,
+    job_records,
+    job_verbs,
+    jobs,
+    metrics,
+    openapi,
+    problems,
+)
 from fenceline.server.auth import EVERYBODY, Authenticator
 from fenceline.server.limits import RateLimit
 from fenceline.server.oidc import OidcTokens
@@ -25,10 +37,15 @@ from fenceline.server.routing import ApiRequest
 from fenceline.server.settings import ServerSettings, is_loopback
 
 ROUTERS: tuple[APIRouter, ...] = (
+    bulk.routes,  # before the routes with an id, which would take "bulk" for one
     jobs.routes,
     job_verbs.routes,
+    job_records.routes,
+    admin.routes,
+    audit.routes,
     access.routes,
     health.routes,
+    metrics.routes,
     openapi.routes,
 )
 
@@ -40,6 +57,7 @@ class Server:
         self.settings = settings
         self.app = app
         self.caller = app.make_caller(settings.pool_size)
+        self.metrics = metrics.ServerMetrics(self.caller)
         self.rate_limit = RateLimit(settings.requests_per_second)
         self.authenticator = Authenticator(
             self.caller,

@@ -15,6 +15,18 @@ routes = router("health")
 READY_SECONDS = 3.0
 
 
+@routes.get(
+    "/",
+    **operation(
+        PUBLIC,
+        answers={200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "Pointers."}},
+    ),
+)
+async def root() -> Response:
+    """Where to look."""
+    return json_response('{"name": "fenceline", "openapi": "/openapi.json"}')
+
+
 @routes.get("/healthz", **operation(PUBLIC, model=HealthView))
 async def healthz() -> Response:
     """The process answers. Asks nothing of the database."""

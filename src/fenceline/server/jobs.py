@@ -113,10 +113,6 @@ async def list_jobs(  # noqa: PLR0917 - FastAPI passes them by name
     page = await request.caller.call(
         server_calls.list_jobs(filters, request.identity, limit=limit, cursor=read_cursor(cursor))
     )
-    return page_response(page)
-
-
-def page_response(page: server_calls.Page) -> Response:
     cursor = "null" if page.next_cursor is None else f'"{page.next_cursor}"'
     return json_response(f'{{"items": {page.items}, "next_cursor": {cursor}}}')
 

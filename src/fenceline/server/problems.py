@@ -83,6 +83,7 @@ _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.ResourceLocked: "resource_locked",
     errors.LaneInUse: "conflict",
     errors.AlreadyExists: "conflict",
+    errors.LaneExists: "conflict",
     errors.RoleInUse: "conflict",
     errors.TooLarge: "too_large",
     errors.Draining: "draining",

@@ -5,7 +5,8 @@ shows when the app is made. Before anything of a request is looked at: token (40
 media type (415), size (413), and only then what FastAPI does.
 """
 
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
@@ -15,7 +16,7 @@ from pydantic_core import from_json
 from fenceline.client.caller import Caller
 from fenceline.model.identity import Identity
 from fenceline.model.public_id import InvalidId, parse_id
-from fenceline.server.problems import PROBLEMS, Problem
+from fenceline.server.problems import PROBLEMS, Problem, problem_of
 
 if TYPE_CHECKING:
     from fenceline.server.app import Server
@@ -43,6 +44,14 @@ class ApiRequest(Request):
         """Who asks; only routes with a permission have one."""
         identity: Identity = self.state.identity
         return identity
+
+    async def admit(self, permission: str) -> None:
+        """Find out who asks, and let them in. Raises Problem `unauthenticated`, `limited`, `forbidden`."""
+        identity = await self.server.identify(self)
+        self.server.rate_limit.take(identity)
+        if not identity.may(permission):
+            raise Problem("forbidden", f"role {identity.role!r} does not have the permission {permission}")
+        self.state.identity = identity
 
     async def stream(self) -> AsyncGenerator[bytes, None]:
         most = self.server.settings.max_body_bytes
@@ -72,24 +81,29 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         permission = str((self.openapi_extra or {}).get(PERMISSION))
+        path = self.path
 
         async def guarded(request: Request) -> Response:
             strict = ApiRequest(request.scope, request.receive)
-            if permission != PUBLIC:
-                await _admit(strict, permission)
-            if request.method in _BODY_METHODS:
-                _check_body(strict)
-            return await handle(strict)
+            started = time.perf_counter()
+            status = 500
+            try:
+                if permission != PUBLIC:
+                    await strict.admit(permission)
+                if request.method in _BODY_METHODS:
+                    _check_body(strict)
+                response = await handle(strict)
+                status = response.status_code
+            except Exception as error:
+                problem = problem_of(error)
+                if problem is not None:
+                    status = problem.status_code
+                raise
+            finally:
+                strict.server.metrics.count(request.method, path, status, time.perf_counter() - started)
+            return response
 
         return guarded
-
-
-async def _admit(request: ApiRequest, permission: str) -> None:
-    identity = await request.server.identify(request)
-    request.server.rate_limit.take(identity)
-    if not identity.may(permission):
-        raise Problem("forbidden", f"role {identity.role!r} does not have the permission {permission}")
-    request.state.identity = identity
 
 
 def _check_body(request: ApiRequest) -> None:
@@ -173,3 +187,9 @@ def read_job_id(text: str) -> int:
 def json_response(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """JSON text from the database, passed on as it is."""
     return Response(text, status, headers=headers, media_type="application/json")
+
+
+def list_response(items: Sequence[str], next_cursor: str | None = None) -> Response:
+    """A list of JSON texts as `{"items": …, "next_cursor": …}`."""
+    cursor = "null" if next_cursor is None else f'"{next_cursor}"'
+    return json_response(f'{{"items": [{", ".join(items)}], "next_cursor": {cursor}}}')

@@ -34,5 +34,8 @@ create table fenceline.token (
   last_used_at timestamptz       -- coarse: written at most once a minute
 ) with (fillfactor = 70);
 
+-- The audit of one tenant.
+create index event_tenant on fenceline.event (tenant, id);
+
 -- "My jobs", newest first. Jobs that nobody is named for are not in it and pay nothing.
 create index job_created_by on fenceline.job (tenant, created_by, id) where created_by is not null;
