@@ -200,6 +200,48 @@ class InvalidSchedule(RefusedError):
     code = "invalid_schedule"
 
 
+class UnknownRole(RefusedError):
+    """There is no such role."""
+
+    code = "unknown_role"
+
+
+class UnknownToken(RefusedError):
+    """There is no such token."""
+
+    code = "unknown_token"
+
+
+class InvalidAccess(RefusedError):
+    """A setting of a token or a role breaks a rule."""
+
+    code = "invalid_access"
+
+
+class NotYours(RefusedError):
+    """Permissions, or tokens in a tenant, that the one who asks may not hand out."""
+
+    code = "not_yours"
+
+
+class AlreadyExists(RefusedError):
+    """Something of that name is there already."""
+
+    code = "already_exists"
+
+
+class RoleInUse(RefusedError):
+    """The role is built in, or valid tokens have it."""
+
+    code = "role_in_use"
+
+
+class LaneExists(InvalidLane):
+    """A lane of that name is there already."""
+
+    code = "lane_exists"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -226,6 +268,13 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL022": LockCycle,
     "FL030": UnknownSchedule,
     "FL031": InvalidSchedule,
+    "FL040": UnknownRole,
+    "FL041": UnknownToken,
+    "FL042": InvalidAccess,
+    "FL043": NotYours,
+    "FL044": AlreadyExists,
+    "FL045": RoleInUse,
+    "FL046": LaneExists,
 }
 
 

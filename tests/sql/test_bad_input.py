@@ -41,7 +41,7 @@ LANES = [
     refused("FL001", "select * from fenceline.claim_jobs({worker}, null)", "lane NULL does not exist"),
     refused("FL001", "select fenceline.set_lane('nowhere', '{{}}', null, false)", "lane 'nowhere' does not exist"),
     refused("FL001", "select fenceline.delete_lane('nowhere')", "lane 'nowhere' does not exist"),
-    refused("FL018", "select fenceline.set_lane('system', '{{}}', null, true)", "'system' exists already"),
+    refused("FL046", "select fenceline.set_lane('system', '{{}}', null, true)", "'system' exists already"),
     refused("FL018", """select fenceline.set_lane('system', '{{"slot": 1}}')""", "'system' has no setting slot"),
     refused("FL018", "select fenceline.set_lane('system', '[]')", "'system' must be a JSON object"),
     refused("FL018", "select fenceline.set_lane('system', null)", "'system' must be a JSON object"),

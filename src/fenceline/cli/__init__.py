@@ -8,7 +8,9 @@ import click
 COMMANDS = {
     "migrate": "fenceline.cli.schema",
     "schedules": "fenceline.cli.schedules",
+    "server": "fenceline.cli.server",
     "sql": "fenceline.cli.schema",
+    "token": "fenceline.cli.token",
     "up": "fenceline.cli.up",
     "worker": "fenceline.cli.worker",
 }

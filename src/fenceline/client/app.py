@@ -128,6 +128,23 @@ class Handler(Generic[P, R]):
             options=options,
         )
 
+    @property
+    def defaults(self) -> str | None:
+        """What the decorator says, as JSON text for an enqueue."""
+        return json.dumps(self.says) if self.says else None
+
+    @property
+    def has_validate(self) -> bool:
+        """Whether checking args runs code of the application's own, which may take its time."""
+        return self._validate is not None
+
+    def encode_args(self, args: Mapping[str, Any]) -> str:
+        """Args as JSON text, checked as an enqueue checks them. Raises InvalidArgs, and whatever `validate=` raises."""
+        values = self.arguments.validate(args)
+        if self._validate is not None:
+            self._validate(**values)
+        return self.arguments.dump(values)
+
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Enqueue one job; the arguments are the handler's own. See `Enqueuer.enqueue`."""
         return await self._plain.enqueue(*args, **kwargs)
@@ -394,8 +411,8 @@ class Fenceline:
         if all(loop.is_closed() for loop in self._callers):
             self._source.close()
 
-    def make_caller(self) -> Caller:
-        return Caller(self._source, self._pool_size, tracing=self.tracing)
+    def make_caller(self, pool_size: int | None = None) -> Caller:
+        return Caller(self._source, pool_size or self._pool_size, tracing=self.tracing)
 
     def register(self, handler: Handler[Any, Any]) -> None:
         for kind in (handler.kind, *handler.aliases):

@@ -8,15 +8,14 @@ database cannot be reached, the keeper says so before the lease ends, by the mon
 import asyncio
 import contextlib
 import logging
-import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from fenceline.client.scheduler import Scheduler
+from fenceline.client.maintenance import Maintenance
 from fenceline.database import worker_calls
 from fenceline.worker.board import Board
 from fenceline.worker.line import Line
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.worker")
 
-MAINTENANCE_SECONDS = 1.0
-#: Timers that are due within so long of each other are promoted together.
-TIMER_SECONDS = 0.05
 #: Leases are renewed so many times before they would end.
 BEATS_PER_LEASE = 4
 #: The share of the lease after which handlers must stop when it could not be renewed.
@@ -54,7 +50,7 @@ class Keeper:
     def __init__(self, connect: "Callable[[], Awaitable[Connection]]", lease_seconds: float) -> None:
         self._line = Line("keeper", connect, answer_seconds=max(lease_seconds / BEATS_PER_LEASE, 1.0))
         self._maintenance_line = Line("maintenance", connect, answer_seconds=600.0)
-        self._scheduler = Scheduler(self._maintenance_line.call)
+        self.maintenance = Maintenance(self._maintenance_line.call)
         self._lease_seconds = lease_seconds
         self.kept: dict[int, Kept] = {}
 
@@ -68,7 +64,7 @@ class Keeper:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat(), name="heartbeat")
             tasks.create_task(self._watch_leases(), name="leases")
-            tasks.create_task(self._maintain(), name="maintenance")
+            tasks.create_task(self.maintenance.run(), name="maintenance")
 
     async def _beat(self) -> None:
         while True:
@@ -112,33 +108,6 @@ class Keeper:
             log.error("the lease of worker %s (pid %s) could not be renewed: %s", kept.worker_id, kept.pid, why)
             kept.link.send(lost=True)
             kept.lost.set()
-
-    async def _maintain(self) -> None:
-        interval = MAINTENANCE_SECONDS / 2
-        while True:
-            done = None
-            try:
-                done = await self.maintain_once(interval)
-            except Exception:
-                log.exception("maintenance failed")
-            # Somebody in the fleet has to; who did not get a turn looks less often.
-            pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
-            interval = MAINTENANCE_SECONDS / 2
-            if done is not None and done.next_seconds is not None and done.next_seconds < pause:
-                # A timer or a schedule is due before that: be there in time, and do not take our own last turn for a
-                # reason to wait.
-                pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
-                interval = TIMER_SECONDS / 2
-            await asyncio.sleep(pause)
-
-    async def maintain_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> worker_calls.Maintained | None:
-        """Do the fleet's maintenance if nobody else has just done it, and fire the schedules that are due."""
-        done = await self._maintenance_line.call(worker_calls.maintain(interval_seconds=interval_seconds))
-        if done is None or not done.schedules_due:
-            return done
-        round_ = await self._scheduler.run_once()
-        waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
-        return replace(done, next_seconds=min(waits, default=None))
 
     async def report_crash(self, kept: Kept, exit_code: int | None) -> None:
         """The process has died: its attempts go back at once, with those as suspects whose handlers were running."""

@@ -73,7 +73,7 @@ class Supervisor:
             if not is_connection_failure(error):
                 raise
             raise DatabaseUnavailable(f"the database cannot be reached: {error}") from error
-        await self._keeper.maintain_once()
+        await self._keeper.maintenance.run_once()
         keeping = asyncio.create_task(self._keeper.run())
         try:
             async with asyncio.TaskGroup() as tasks:

@@ -1,6 +1,10 @@
 -- Deletes a lane that no unfinished job is in. Raises FL001, FL019 (in use, or `default`).
 -- roles: admin
-create or replace function fenceline.delete_lane(p_name text, p_actor text default null) returns void
+create or replace function fenceline.delete_lane(
+  p_name text,
+  p_actor text default null,
+  p_actor_tenant text default null
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_old fenceline.lane;
@@ -20,7 +24,7 @@ begin
     raise exception using errcode = 'FL019',
       message = format('lane %L has unfinished jobs: move its kinds to another lane or let them end first', p_name);
   end if;
-  perform fenceline.record_event(p_actor, 'lane.delete', p_name, null, null, fenceline.lane_json(v_old), null);
+  perform fenceline.record_event(p_actor, 'lane.delete', p_name, p_actor_tenant, null, fenceline.lane_json(v_old), null);
   update fenceline.kind k set lane = null where k.lane = p_name;
   delete from fenceline.lane_state where lane = p_name;
   delete from fenceline.lane where name = p_name;

@@ -1,8 +1,12 @@
 -- System drain: refuses enqueues from outside (FL014), retry_job among them, while claims, children, retries of failed
 -- attempts and schedules go on; or resumes.
 -- roles: admin
-create or replace function fenceline.drain_system(p_draining boolean, p_actor text default null, p_reason text default null)
-returns void
+create or replace function fenceline.drain_system(
+  p_draining boolean,
+  p_actor text default null,
+  p_reason text default null,
+  p_actor_tenant text default null
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_before boolean;
@@ -13,6 +17,6 @@ begin
   select s.draining into v_before from fenceline.setting s for update;
   update fenceline.setting set draining = p_draining;
   perform fenceline.record_event(p_actor, case when p_draining then 'system.drain' else 'system.resume' end, 'system',
-    null, p_reason, jsonb_build_object('draining', v_before), jsonb_build_object('draining', p_draining));
+    p_actor_tenant, p_reason, jsonb_build_object('draining', v_before), jsonb_build_object('draining', p_draining));
 end;
 $$;

@@ -4,14 +4,16 @@
 --             ageing_seconds default_priority kinds; null clears. "kinds" is the whole list: kinds that are new in it
 --             move here with their unclaimed jobs, kinds that left it go by their decorators from now on.
 -- p_create    true: it must be new; false: it must exist; null: either
--- Raises FL001, FL002, FL018 (bad setting, or the lane is there already).
+-- p_actor_tenant   the actor's tenant, for the audit: lanes themselves belong to all
+-- Raises FL001, FL002, FL018 (bad setting), FL046 (the lane is there already).
 -- Waits for claims of this lane in flight (the lane's lock), so that a limit holds for every claim after the change.
 -- roles: admin
 create or replace function fenceline.set_lane(
   p_name text,
   p_changes jsonb default '{}',
   p_actor text default null,
-  p_create boolean default null
+  p_create boolean default null,
+  p_actor_tenant text default null
 ) returns jsonb
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -33,7 +35,7 @@ begin
   perform pg_advisory_xact_lock(1179926085, hashtext(p_name));
   select * into v_old from fenceline.lane l where l.name = p_name for update;
   if found and p_create then
-    raise exception using errcode = 'FL018', message = format('lane %L exists already', p_name);
+    raise exception using errcode = 'FL046', message = format('lane %L exists already', p_name);
   elsif not found then
     if p_create is false then
       raise exception using errcode = 'FL001', message = format('lane %L does not exist', p_name);
@@ -74,7 +76,7 @@ begin
     perform fenceline.move_kinds(p_name, p_changes -> 'kinds', v_new);
   end if;
   perform fenceline.record_event(p_actor, case when v_before is null then 'lane.create' else 'lane.change' end, p_name,
-    null, null, v_before, fenceline.lane_json(v_new));
+    p_actor_tenant, null, v_before, fenceline.lane_json(v_new));
   perform fenceline.wake(array[p_name]);
   return fenceline.lane_json(v_new);
 end;

@@ -22,14 +22,8 @@ set enable_seqscan = off
 as $$
 declare
   v_ids bigint[];
-  v_bad text;
 begin
-  select s into v_bad from unnest(p_statuses) s
-  where s <> all (array['awaiting_approval', 'waiting', 'scheduled', 'queued', 'claimed', 'running', 'succeeded',
-                        'succeeded_with_errors', 'failed', 'cancelled']) limit 1;
-  if v_bad is not null then
-    raise exception using errcode = 'FL007', message = format('status %L is unknown', v_bad);
-  end if;
+  perform fenceline.check_statuses(p_statuses);
   if p_limit is null or p_limit not between 1 and 1000 then
     raise exception using errcode = 'FL007', message = format('limit %s is out of range: use 1 to 1000', p_limit);
   end if;

@@ -1,0 +1,59 @@
+"""The fleet's maintenance, done by whoever gets there first: every worker and every server runs it.
+
+One statement (`fenceline.maintain`) does what is due, once per interval for the whole fleet however many ask.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from fenceline.client.scheduler import Scheduler
+from fenceline.database import worker_calls
+from fenceline.database.calls import Call
+
+log = logging.getLogger("fenceline.maintenance")
+
+MAINTENANCE_SECONDS = 1.0
+#: Timers that are due within so long of each other are promoted together.
+TIMER_SECONDS = 0.05
+
+
+class Maintenance:
+    """`call` runs a statement; it may take its time, so it should not be one that others wait for."""
+
+    def __init__(self, call: Callable[[Call[Any]], Awaitable[Any]]) -> None:
+        self._call = call
+        self._scheduler = Scheduler(call)
+
+    async def run(self) -> None:
+        """Until cancelled: whatever goes wrong once is tried again."""
+        interval = MAINTENANCE_SECONDS / 2
+        while True:
+            done = None
+            try:
+                done = await self.run_once(interval)
+            except Exception:
+                log.exception("maintenance failed")
+            # Somebody in the fleet has to; who did not get a turn looks less often.
+            pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
+            interval = MAINTENANCE_SECONDS / 2
+            if done is not None and done.next_seconds is not None and done.next_seconds < pause:
+                # A timer or a schedule is due before that: be there in time, and do not take our own last turn for a
+                # reason to wait.
+                pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
+                interval = TIMER_SECONDS / 2
+            await asyncio.sleep(pause)
+
+    async def run_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> worker_calls.Maintained | None:
+        """Do the fleet's maintenance if nobody else has just done it, and fire the schedules that are due."""
+        done: worker_calls.Maintained | None = await self._call(
+            worker_calls.maintain(interval_seconds=interval_seconds)
+        )
+        if done is None or not done.schedules_due:
+            return done
+        round_ = await self._scheduler.run_once()
+        waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
+        return replace(done, next_seconds=min(waits, default=None))

@@ -1,0 +1,16 @@
+"""The secret of a token: 256 random bits, of which only the SHA-256 is kept."""
+
+import hashlib
+import secrets
+
+PREFIX = "fl_"
+
+
+def new_token() -> tuple[str, bytes]:
+    """A new token, to be shown once, and its hash."""
+    token = PREFIX + secrets.token_urlsafe(32)
+    return token, hash_token(token)
+
+
+def hash_token(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,1 @@
+"""The HTTP control plane: `create_app()` makes it, `fenceline server` runs it. Needs the extra `server`."""

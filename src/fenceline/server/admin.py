@@ -1,0 +1,249 @@
+"""Operators: lanes, the fleet's status, one job from the operator's side, drain and resume.
+
+Lanes and the drain belong to the whole fleet, whoever's jobs run in it: `workers:manage` is for those who run it. What
+is measured and shown of jobs is only the tenant's own.
+"""
+
+import json
+from typing import Annotated, Literal
+
+from fastapi import Response
+from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from fenceline.database import operator_calls
+from fenceline.errors import InvalidName, UnknownLane
+from fenceline.server.job_verbs import act
+from fenceline.server.problems import Problem
+from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
+from fenceline.server.schemas import AT, ID, Body, CancelBody, JobView, PriorityBody, ReasonBody, View
+
+routes = router("admin")
+
+_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
+_LANE: dict[str, JsonValue] = {
+    "name": "interactive", "kinds": ["ingest"], "slots": 2, "in_use": 1, "depth": 3, "oldest_age_seconds": 4.2,
+    "poll_interval_ms": 2000, "stale_timeout_seconds": 1800, "on_stale": "retry", "enabled": True,
+    "rate_per_second": None, "burst": None, "fair": False, "ageing_seconds": None,
+}  # fmt: skip
+
+
+class LaneBody(Body):
+    """What is left out stays as it is; null clears (`slots: null` is unlimited)."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"slots": 4, "kinds": ["ingest"]}]})
+
+    kinds: list[StrictStr] | None = None
+    slots: StrictInt | None = None
+    poll_interval_ms: StrictInt | None = None
+    stale_timeout_seconds: StrictInt | None = None
+    on_stale: Literal["retry", "fail"] | None = None
+    enabled: StrictBool | None = None
+    rate_per_second: StrictFloat | StrictInt | None = None
+    burst: StrictInt | None = None
+    fair: StrictBool | None = None
+    ageing_seconds: StrictInt | None = None
+
+
+class LaneView(View):
+    model_config = ConfigDict(title="Lane", json_schema_extra={"examples": [_LANE]})
+
+    name: str
+    kinds: list[str]
+    slots: int | None
+    in_use: int
+    depth: int
+    oldest_age_seconds: float | None
+    poll_interval_ms: int
+    stale_timeout_seconds: int | None
+    on_stale: Literal["retry", "fail"]
+    enabled: bool
+    rate_per_second: float | None
+    burst: int | None
+    fair: bool
+    ageing_seconds: int | None
+
+
+class LaneList(View):
+    items: list[LaneView]
+    next_cursor: None
+
+
+class SlotView(View):
+    """A job that uses a slot."""
+
+    id: str
+    kind: str
+    tenant: str
+    priority: int
+    status: Literal["claimed", "running"]
+    attempt: int
+    claimed_at: AwareDatetime
+    started_at: AwareDatetime | None
+    active_at: AwareDatetime | None
+    cancel_requested_at: AwareDatetime | None
+    phase: str | None
+    worker: str | None
+
+
+class BusyLaneView(LaneView):
+    model_config = ConfigDict(title="BusyLane", json_schema_extra={"examples": []})
+
+    jobs: Annotated[list[SlotView], Field(description="The jobs that use its slots, oldest first, at most 100.")]
+
+
+class WorkerView(View):
+    id: int
+    name: str
+    host: str | None
+    pid: int | None
+    version: str | None
+    lanes: list[str] | None
+    labels: dict[str, object] | None
+    started_at: AwareDatetime
+    heartbeat_at: AwareDatetime
+    status: Annotated[Literal["online", "offline"], Field(description="Offline after 60 s of silence.")]
+    in_use: int
+
+
+class FleetView(View):
+    model_config = ConfigDict(
+        title="Fleet",
+        json_schema_extra={
+            "examples": [
+                {
+                    "draining": False,
+                    "lanes": [
+                        {
+                            **_LANE,
+                            "jobs": [
+                                {
+                                    "id": ID, "kind": "ingest", "tenant": "default", "priority": 10,
+                                    "status": "running", "attempt": 1, "claimed_at": AT, "started_at": AT,
+                                    "active_at": AT, "cancel_requested_at": None, "phase": "load", "worker": "web-1",
+                                }
+                            ],
+                        }
+                    ],
+                    "workers": [
+                        {
+                            "id": 3, "name": "web-1", "host": "web-1", "pid": 41, "version": "0.1.0", "lanes": None,
+                            "labels": None, "started_at": AT, "heartbeat_at": AT, "status": "online", "in_use": 1,
+                        }
+                    ],
+                    "runners": [],
+                }
+            ]
+        },
+    )  # fmt: skip
+
+    draining: bool
+    lanes: list[BusyLaneView]
+    workers: list[WorkerView]
+    runners: list[WorkerView]
+
+
+class DrainView(View):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"draining": True}]})
+
+    draining: bool
+
+
+@routes.get("/v1/admin/workers/lanes", **operation("workers:view", model=LaneList))
+async def list_lanes(request: ApiRequest) -> Response:
+    """Every lane with its settings, and what is measured of the tenant's jobs in it."""
+    found = await request.caller.call(operator_calls.lanes(None, request.identity.reach))
+    return list_response(found)
+
+
+@routes.get("/v1/admin/workers/lanes/{name}", **operation("workers:view", "not_found", "invalid", model=LaneView))
+async def get_lane(request: ApiRequest, name: str) -> Response:
+    """One lane."""
+    return json_response(await _lane(request, name))
+
+
+@routes.post(
+    "/v1/admin/workers/lanes/{name}", **operation("workers:manage", "conflict", *_WITH_BODY, status=201, model=LaneView)
+)
+async def create_lane(request: ApiRequest, name: str, body: LaneBody | None = None) -> Response:
+    """Create a lane."""
+    changes = (body or LaneBody()).model_dump(exclude_unset=True)
+    await request.caller.call(operator_calls.set_lane(name, changes, request.identity, create=True))
+    location = {"Location": f"/v1/admin/workers/lanes/{name}"}
+    return json_response(await _lane(request, name), 201, location)
+
+
+@routes.patch("/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", *_WITH_BODY, model=LaneView))
+async def change_lane(request: ApiRequest, name: str, body: LaneBody) -> Response:
+    """Change a lane; takes effect with the next claim. `enabled: false` drains it: no claims, enqueues are accepted."""
+    changes = body.model_dump(exclude_unset=True)
+    try:
+        await request.caller.call(operator_calls.set_lane(name, changes, request.identity, create=False))
+    except (UnknownLane, InvalidName) as error:
+        raise _no_lane(name) from error
+    return json_response(await _lane(request, name))
+
+
+@routes.delete(
+    "/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", "conflict", "invalid", status=204)
+)
+async def delete_lane(request: ApiRequest, name: str) -> Response:
+    """Delete a lane that has no unfinished jobs."""
+    try:
+        await request.caller.call(operator_calls.delete_lane(name, request.identity))
+    except UnknownLane as error:
+        raise _no_lane(name) from error
+    return Response(status_code=204)
+
+
+async def _lane(request: ApiRequest, name: str) -> str:
+    found = await request.caller.call(operator_calls.lanes(name, request.identity.reach))
+    if not found:
+        raise _no_lane(name)
+    return found[0]
+
+
+def _no_lane(name: str) -> Problem:
+    return Problem("not_found", f"lane {name[:80]!r} does not exist")
+
+
+@routes.get("/v1/admin/workers/status", **operation("workers:view", model=FleetView))
+async def fleet_status(request: ApiRequest) -> Response:
+    """The fleet now: lanes with the jobs that use their slots, workers and runners with their last heartbeat."""
+    return json_response(await request.caller.call(operator_calls.fleet_status(request.identity.reach)))
+
+
+@routes.post(
+    "/v1/admin/workers/jobs/{id}/cancel",
+    **operation("workers:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+)
+async def cancel_job(request: ApiRequest, id: str, body: CancelBody | None = None) -> Response:  # noqa: A002 - the contract's name
+    """Cancel a job, or with `force` take it from its worker at once."""
+    body = body or CancelBody()
+    return await act(request, id, "cancel", reason=body.reason, force=body.force)
+
+
+@routes.patch(
+    "/v1/admin/workers/jobs/{id}/priority",
+    **operation("workers:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+)
+async def reprioritise_job(request: ApiRequest, id: str, body: PriorityBody) -> Response:  # noqa: A002 - as above
+    """Change the priority of a job that no worker holds."""
+    return await act(request, id, "reprioritise", priority=body.priority)
+
+
+@routes.post("/v1/admin/drain", **operation("workers:manage", *_WITH_BODY, model=DrainView))
+async def drain(request: ApiRequest, body: ReasonBody | None = None) -> Response:
+    """Refuse new jobs from outside (503 `draining`); claims, children, retries of attempts and schedules go on."""
+    return await _drain(request, body, draining=True)
+
+
+@routes.post("/v1/admin/resume", **operation("workers:manage", *_WITH_BODY, model=DrainView))
+async def resume(request: ApiRequest, body: ReasonBody | None = None) -> Response:
+    """Accept new jobs again."""
+    return await _drain(request, body, draining=False)
+
+
+async def _drain(request: ApiRequest, body: ReasonBody | None, *, draining: bool) -> Response:
+    reason = body.reason if body else None
+    await request.caller.call(operator_calls.drain_system(request.identity, draining=draining, reason=reason))
+    return json_response(json.dumps({"draining": draining}))

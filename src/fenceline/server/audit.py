@@ -1,0 +1,70 @@
+"""The audit: every operator's action with actor, reason, before and after."""
+
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+from pydantic import AwareDatetime, ConfigDict
+from pydantic_core import from_json
+
+from fenceline.database import operator_calls
+from fenceline.server.queries import Cursor, Limit, read_cursor
+from fenceline.server.routing import ApiRequest, list_response, operation, router
+from fenceline.server.schemas import AT, ID, View
+
+routes = router("audit")
+
+Text = Annotated[str | None, Query()]
+
+
+class EventView(View):
+    model_config = ConfigDict(
+        title="Event",
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": ID, "at": AT, "actor": "ann", "action": "job.cancel", "subject": ID, "tenant": "default",
+                    "reason": "not needed any more", "before": {"status": "queued"}, "after": {"status": "cancelled"},
+                }
+            ]
+        },
+    )  # fmt: skip
+
+    id: str
+    at: AwareDatetime
+    actor: str | None
+    action: str
+    subject: str | None
+    tenant: str | None
+    reason: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class EventList(View):
+    items: list[EventView]
+    next_cursor: str | None
+
+
+@routes.get("/v1/admin/audit", **operation("audit:read", "invalid", model=EventList))
+async def audit(  # noqa: PLR0917 - FastAPI passes them by name
+    request: ApiRequest,
+    subject: Annotated[str | None, Query(description='A job id, a lane, "system", "token 7", "role auditor".')] = None,
+    actor: Text = None,
+    action: Annotated[str | None, Query(description='Like "job.cancel" or "lane.change".')] = None,
+    tenant: Text = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """What operators did, newest first."""
+    found = await request.caller.call(
+        operator_calls.list_events(
+            request.identity,
+            subject=subject,
+            actor=actor,
+            action=action,
+            tenant=tenant,
+            limit=limit,
+            cursor=read_cursor(cursor),
+        )
+    )
+    return list_response(found, from_json(found[-1])["id"] if len(found) == limit else None)

@@ -1,0 +1,142 @@
+"""One verb on many jobs, page by page; a dry run does the same and undoes it."""
+
+import json
+from collections import Counter
+from typing import Annotated, Literal
+
+from fastapi import Response
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+
+from fenceline.database import operator_calls
+from fenceline.database.server_calls import Filter
+from fenceline.model.public_id import InvalidId, parse_id
+from fenceline.server.problems import Problem
+from fenceline.server.queries import FilterBody
+from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.schemas import Body, View
+
+routes = router("jobs")
+
+Action = Literal["cancel", "retry", "approve", "reprioritise"]
+#: What an action needs besides jobs:read, as its single verb does.
+PERMISSIONS: dict[Action, str] = {
+    "cancel": "jobs:cancel",
+    "retry": "jobs:enqueue",
+    "approve": "jobs:approve",
+    "reprioritise": "workers:manage",
+}
+
+
+class BulkBody(Body):
+    """Either `ids` or a `filter` with at least one condition; `priority` for reprioritise, and only there."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"action": "cancel", "filter": {"kind": "ingest", "status": "queued"}, "dry_run": True}]
+        }
+    )
+
+    action: Action
+    filter: FilterBody | None = None
+    ids: Annotated[list[StrictStr], Field(max_length=1000)] | None = None
+    dry_run: StrictBool = False
+    reason: Annotated[StrictStr, Field(max_length=2000)] | None = None
+    force: StrictBool = False
+    priority: Annotated[StrictInt, Field(ge=-32768, le=32767)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> "BulkBody":
+        if (self.filter is None) == (self.ids is None):
+            raise ValueError("give either filter or ids")
+        if self.filter is not None and not self.filter.model_dump(exclude_none=True):
+            raise ValueError("filter: give at least one condition")
+        if (self.action == "reprioritise") != (self.priority is not None):
+            raise ValueError("priority: give it with the action reprioritise, and only there")
+        return self
+
+
+class BulkView(View):
+    """Of a dry run: what would have been. `reasons` says why jobs were not changed, and how many."""
+
+    model_config = ConfigDict(
+        title="Bulk",
+        json_schema_extra={
+            "examples": [
+                {
+                    "action": "cancel", "dry_run": True, "matched": 12, "changed": 11, "refused": 1,
+                    "reasons": {"wrong_status": 1},
+                }
+            ]
+        },
+    )  # fmt: skip
+
+    action: Action
+    dry_run: bool
+    matched: int
+    changed: int
+    refused: int
+    reasons: dict[str, int]
+
+
+@routes.post(
+    "/v1/jobs/bulk",
+    **operation(
+        "jobs:read", "too_large", "unsupported_media_type", "invalid", "draining",
+        model=BulkView, extra={"x-permission-by-action": dict(PERMISSIONS)},
+    ),
+)  # fmt: skip
+async def bulk(request: ApiRequest, body: BulkBody) -> Response:
+    """Do one thing to many jobs. Each succeeds or is refused for itself; the answer counts them.
+
+    The jobs are gone through from the newest at the time of the call, so a retry does not meet the jobs it makes.
+    """
+    permission = PERMISSIONS[body.action]
+    if not request.identity.may(permission):
+        raise Problem("forbidden", f"role {request.identity.role!r} does not have the permission {permission}")
+    job_ids, unknown = _read_ids(body.ids)
+    filters = Filter() if body.filter is None else body.filter.to_filter()
+    matched, changed, reasons = unknown, 0, Counter({"not_found": unknown} if unknown else {})
+    cursor: int | None = None
+    while True:
+        counts = await request.caller.call(
+            operator_calls.bulk_jobs(
+                body.action,
+                request.identity,
+                reason=body.reason,
+                force=body.force,
+                priority=body.priority,
+                dry_run=body.dry_run,
+                job_ids=job_ids,
+                filters=filters,
+                cursor=cursor,
+            )
+        )
+        matched += counts.matched
+        changed += counts.changed
+        reasons.update(counts.reasons)
+        cursor = counts.next_cursor
+        if cursor is None:
+            break
+    answer = {
+        "action": body.action,
+        "dry_run": body.dry_run,
+        "matched": matched,
+        "changed": changed,
+        "refused": matched - changed,
+        "reasons": dict(reasons),
+    }
+    return json_response(json.dumps(answer))
+
+
+def _read_ids(ids: list[str] | None) -> tuple[list[int] | None, int]:
+    """The ids, each once, and how many are none: those are answered like missing ones."""
+    if ids is None:
+        return None, 0
+    found: dict[int, None] = {}
+    unknown = 0
+    for text in ids:
+        try:
+            found[parse_id(text)] = None
+        except InvalidId:
+            unknown += 1
+    return list(found), unknown

@@ -1,0 +1,92 @@
+"""`/metrics` for Prometheus: the fleet by lane, and the server's own requests. Names no tenant, kind or job."""
+
+import asyncio
+import time
+
+from fastapi import Response
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from fenceline.client.caller import Caller
+from fenceline.database import calls
+from fenceline.model.job import Lane
+from fenceline.server.routing import PUBLIC, ApiRequest, operation, router
+
+routes = router("health")
+
+#: The fleet is measured at most so often, however many ask.
+REMEMBER_SECONDS = 2.0
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+LANE_GAUGES = {
+    "depth": "Queued jobs of the lane.",
+    "in_use": "Slots in use.",
+    "slots": "Slots; missing where they are unlimited.",
+    "oldest_age_seconds": "Age of the oldest queued job.",
+}
+
+
+class ServerMetrics:
+    """Counts requests as they come, and reads the fleet when asked."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._fleet = Fleet()
+        self._registry = CollectorRegistry()
+        self._registry.register(self._fleet)
+        self._requests = Counter(
+            "fenceline_http_requests", "Requests answered.", ["method", "route", "status"], registry=self._registry
+        )
+        self._seconds = Histogram(
+            "fenceline_http_request_seconds", "Time to answer.", ["route"], buckets=BUCKETS, registry=self._registry
+        )
+        self._measured: float | None = None
+        self._turn = asyncio.Lock()
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    async def render(self) -> bytes:
+        async with self._turn:
+            if self._measured is None or time.monotonic() - self._measured > REMEMBER_SECONDS:
+                self._fleet.lanes = await self._caller.call(calls.lanes())
+                self._measured = time.monotonic()
+        return generate_latest(self._registry)
+
+
+class Fleet(Collector):
+    """The lanes as they were last measured."""
+
+    def __init__(self) -> None:
+        self.lanes: list[Lane] = []
+
+    def collect(self) -> list[Metric]:
+        families: list[Metric] = []
+        for field, text in LANE_GAUGES.items():
+            family = GaugeMetricFamily(f"fenceline_lane_{field}", text, labels=["lane"])
+            for lane in self.lanes:
+                value = getattr(lane, field)
+                if value is not None:
+                    family.add_metric([lane.name], value)
+            families.append(family)
+        return families
+
+
+@routes.get(
+    "/metrics",
+    **operation(
+        PUBLIC,
+        "unauthenticated",
+        "forbidden",
+        "limited",
+        "unavailable",
+        answers={200: {"description": "Prometheus text.", "content": {"text/plain": {"schema": {"type": "string"}}}}},
+    ),
+)
+async def metrics(request: ApiRequest) -> Response:
+    """Metrics of the fleet and of this server. A server with `--private-metrics` asks for `workers:view`."""
+    if request.server.settings.private_metrics:
+        await request.admit("workers:view")
+    return Response(await request.server.metrics.render(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

@@ -1,0 +1,156 @@
+"""Every error as RFC 9457 problem+json with a `code`; the one place where exceptions meet HTTP statuses.
+
+To add a code: an entry in `PROBLEMS`, and either raise `Problem(code, …)` or map an exception in `problem_of`.
+"""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+
+from fenceline import errors
+
+log = logging.getLogger("fenceline.server")
+
+RETRY_SECONDS = 5
+
+#: code → status and what it means. The word is the same in every language and version; the detail is for people.
+PROBLEMS: dict[str, tuple[int, str]] = {
+    "unauthenticated": (401, "The token is missing, unknown, expired or revoked."),
+    "forbidden": (403, "The token's role does not allow this."),
+    "not_found": (404, "There is no such thing, or it is not yours to see."),
+    "method_not_allowed": (405, "The path has other methods."),
+    "stale_attempt": (409, "The attempt is gone; nothing was changed."),
+    "resource_locked": (409, "Another job holds the resource; `holder` names it."),
+    "wrong_status": (409, "The job's status does not allow this; `job_status` names it."),
+    "conflict": (409, "It exists already, or is in use."),
+    "too_large": (413, "The body, or a part of it, is too large."),
+    "unsupported_media_type": (415, "The body must be application/json."),
+    "invalid": (422, "The request breaks a rule; `errors` names the fields where that is known."),
+    "limited": (429, "Too much from this token; wait for Retry-After."),
+    "internal": (500, "A mistake of the server's; it is in its log."),
+    "draining": (503, "The system accepts no new jobs now."),
+    "unavailable": (503, "The database does not answer."),
+}
+_WITH_RETRY = ("limited", "draining", "unavailable")
+
+
+class Problem(HTTPException):
+    """An error answer. `more` are further members of the document.
+
+    raise Problem("not_found", f"lane {name!r} does not exist")
+    """
+
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> None:
+        given = dict(headers or {})
+        if code in _WITH_RETRY:
+            given.setdefault("Retry-After", str(RETRY_SECONDS))
+        if code == "unauthenticated":
+            given.setdefault("WWW-Authenticate", "Bearer")
+        super().__init__(PROBLEMS[code][0], detail, headers=given)
+        self.code = code
+        self.more = more
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "type": f"urn:fenceline:problem:{self.code}",
+            "title": HTTPStatus(self.status_code).phrase,
+            "status": self.status_code,
+            "code": self.code,
+            "detail": self.detail,
+            **self.more,
+        }
+
+    def response(self) -> Response:
+        return Response(
+            json.dumps(self.document()), self.status_code, headers=self.headers, media_type="application/problem+json"
+        )
+
+
+#: What the state machine refuses → code. Whatever is not here is `invalid`, with the refusal's own code as `reason`.
+_REFUSED: dict[type[errors.RefusedError], str] = {
+    errors.NotFound: "not_found",
+    errors.UnknownRole: "not_found",
+    errors.UnknownToken: "not_found",
+    errors.WrongStatus: "wrong_status",
+    errors.StaleAttempt: "stale_attempt",
+    errors.ResourceLocked: "resource_locked",
+    errors.LaneInUse: "conflict",
+    errors.AlreadyExists: "conflict",
+    errors.LaneExists: "conflict",
+    errors.RoleInUse: "conflict",
+    errors.TooLarge: "too_large",
+    errors.Draining: "draining",
+    errors.NotYours: "forbidden",
+}
+#: The member that names the culprit.
+_CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status"}
+
+
+def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a table of cases
+    """The answer for an exception; None when it is a mistake of ours."""
+    match error:
+        case Problem():
+            return error
+        case errors.RefusedError():
+            code = _REFUSED.get(type(error), "invalid")
+            more: dict[str, Any] = {"reason": error.code} if code in ("invalid", "conflict") else {}
+            if error.detail is not None and code in _CULPRITS:
+                more[_CULPRITS[code]] = error.detail
+            return Problem(code, str(error), **more)
+        case errors.InvalidArgs():
+            return Problem("invalid", str(error), reason=error.code, errors=_args_errors(error))
+        case errors.InvalidId():
+            return Problem("not_found", str(error))
+        case RequestValidationError():
+            fields = [_field_error(item) for item in error.errors()]
+            return Problem("invalid", _sentence(fields), errors=fields)
+        case errors.DatabaseUnavailable() | errors.ConnectionLost():
+            return Problem("unavailable", str(error))
+        case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return Problem("not_found", "there is nothing at this path: see /openapi.json")
+        case StarletteHTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            return Problem("method_not_allowed", "this path has other methods", headers=error.headers)
+        case StarletteHTTPException(status_code=HTTPStatus.BAD_REQUEST):
+            return Problem("invalid", str(error.detail))
+    return None
+
+
+def _field_error(item: Mapping[str, Any]) -> dict[str, str]:
+    where, *path = item["loc"] or ("body",)
+    name = ".".join(str(part) for part in path) or str(where)
+    return {"field": name, "message": str(item["msg"])}
+
+
+def _args_errors(error: errors.InvalidArgs) -> list[dict[str, str]]:
+    cause = error.__cause__
+    if not isinstance(cause, ValidationError):
+        return [{"field": "args", "message": str(error)}]
+    return [
+        {"field": ".".join(str(part) for part in ("args", *item["loc"])), "message": item["msg"]}
+        for item in cause.errors(include_url=False, include_context=False, include_input=False)
+    ]
+
+
+def _sentence(fields: Sequence[Mapping[str, str]]) -> str:
+    return "; ".join(f"{item['field']}: {item['message']}" for item in fields[:10])
+
+
+async def _answer(_request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem is None:
+        log.error("a request failed", exc_info=error)
+        problem = Problem("internal", "something went wrong in the server; its log has the details")
+    return problem.response()
+
+
+def install(app: FastAPI) -> None:
+    """Answer every exception with a problem."""
+    for kind in (StarletteHTTPException, RequestValidationError, errors.FencelineError, errors.InvalidId, Exception):
+        app.add_exception_handler(kind, _answer)

@@ -1,0 +1,62 @@
+"""Runs the server: first the doors, then uvicorn.
+
+Fail closed: without any valid token the server does not start, except where `no_auth` says so on loopback, or an
+identity provider issues tokens. On the very first start it makes a token for platform_admin and shows it once.
+"""
+
+from collections.abc import Callable
+
+import uvicorn
+
+from fenceline.client.app import Fenceline
+from fenceline.client.caller import Caller
+from fenceline.database import access_calls
+from fenceline.errors import FencelineError
+from fenceline.model.secret import new_token
+from fenceline.server.app import create_app
+from fenceline.server.settings import ServerSettings
+
+
+class NoToken(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+    """Nobody could speak to this server."""
+
+
+async def open_doors(caller: Caller, settings: ServerSettings) -> str | None:
+    """The token of the very first start, to be shown once; else None. Raises NoToken when nobody has one."""
+    if settings.no_auth:
+        return None
+    token, token_hash = new_token()
+    if await caller.call(access_calls.bootstrap_token(token_hash)):
+        return token
+    if settings.oidc is None and not await caller.call(access_calls.list_tokens(tenant=None, limit=1, valid=True)):
+        raise NoToken(
+            "no token is valid (all are revoked or expired), so nobody could use this server: make one with "
+            "`fenceline token create --role platform_admin`"
+        )
+    return None
+
+
+async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], None]) -> None:
+    """Until SIGINT or SIGTERM. `show` prints a line for people."""
+    caller = app.make_caller(1)
+    try:
+        token = await open_doors(caller, settings)
+    finally:
+        await caller.close()
+    if token is not None:
+        show(f"The first token, for role platform_admin. It is shown this once: {token}")
+    server = uvicorn.Server(
+        uvicorn.Config(
+            create_app(settings, app),
+            host=settings.host,
+            port=settings.port,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=5,
+        )
+    )
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    show(f"Fenceline listens on http://{host}:{settings.port}")
+    await server.serve()
