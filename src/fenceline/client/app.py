@@ -108,11 +108,6 @@ class Handler(Generic[P, R]):
             raise TypeError(f"kind {self.kind!r} has no snapshot provider")
         return self.snapshot_provider(**args)
 
-    @property
-    def defaults(self) -> str | None:
-        """What the decorator says, as JSON text."""
-        return json.dumps(self.says) if self.says else None
-
     def encode_many_args(self, many: Iterable[Mapping[str, Any]]) -> list[str]:
         """Args as JSON text, each validated as an enqueue would. Raises InvalidArgs."""
         return self.arguments.encode_many(many, self._validate)
