@@ -20,6 +20,7 @@ class LaneForWorker:
     suspects: bool
     ready: bool
     wanted: bool
+    expected: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def register_worker(
 
 def worker_lanes(lanes: list[str] | None, worker_id: int) -> Call[list[LaneForWorker]]:
     return Call(
-        "select name, slots, poll_interval_ms, enabled, limited, suspects, ready, wanted "
+        "select name, slots, poll_interval_ms, enabled, limited, suspects, ready, wanted, expected "
         "from fenceline.worker_lanes($1, $2)",
         (lanes, worker_id),
         lambda rows: [LaneForWorker(*row) for row in rows],

@@ -44,7 +44,7 @@ class LaneState:
 
     name: str
     modes: set[str]  # how the kinds seen in it are run
-    in_use: bool = False  # the app has jobs there
+    in_use: bool = False  # jobs for this worker are to be expected there
     poll_seconds: float = 5.0
     enabled: bool = True
     limited: bool = False
@@ -269,6 +269,7 @@ class Claimer:
             state.limited = lane.limited
             state.suspects = lane.suspects
             state.wanted = lane.wanted
+            state.in_use = state.in_use or lane.expected
             if state.due_at > now and (lane.ready or self._must_say_that_it_waits(state, now)):
                 state.due_at = 0.0
         for name in self.lanes.keys() - {lane.name for lane in seen}:

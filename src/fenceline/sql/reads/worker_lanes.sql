@@ -2,12 +2,13 @@
 -- worker polls with this one statement, whatever the number of its lanes.
 -- p_lanes     the lanes it serves; null: all
 -- Returns, per lane: `limited` (by slots, rate or fairness), `suspects` (jobs wait to be run alone), `ready` (any job
--- waits, also of kinds that this worker does not know), `wanted` (another worker waits for jobs of the lane).
+-- waits, also of kinds that this worker does not know), `wanted` (another worker waits for jobs of the lane),
+-- `expected` (the worker was told to serve it, or it lists one of the worker's kinds).
 -- roles: worker
 create or replace function fenceline.worker_lanes(p_lanes text[] default null, p_worker_id integer default null)
 returns table (
   name text, slots integer, poll_interval_ms integer, enabled boolean, limited boolean, suspects boolean, ready boolean,
-  wanted boolean
+  wanted boolean, expected boolean
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
 -- As in claim_jobs: a plan that does not depend on statistics.
@@ -18,7 +19,10 @@ as $$
          exists (select 1 from fenceline.ready r where r.lane = n.name and r.deaths is not null),
          exists (select 1 from fenceline.ready r where r.lane = n.name),
          exists (select 1 from fenceline.waiter w
-                 where w.lane = n.name and w.worker_id <> p_worker_id and w.until > fenceline.clock())
+                 where w.lane = n.name and w.worker_id <> p_worker_id and w.until > fenceline.clock()),
+         p_lanes is not null or exists (
+           select 1 from fenceline.kind k
+           where k.lane = n.name and k.name = any((select w.kinds from fenceline.worker w where w.id = p_worker_id)::text[]))
   from fenceline.lane n
   where p_lanes is null or n.name = any(p_lanes)
   order by n.name;
