@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.sql.clock import clock_sql
 from tests.worker.embedded_worker import running
 from tests.worker.fleet import Fleet, until
+from tests.worker.test_footprint import NOTE_STATEMENTS
 
 from fenceline import Fenceline
 
@@ -79,3 +80,18 @@ async def test_an_embedded_worker_fires_too(fleet: Fleet, database: str) -> None
 
     async with running(app):
         await until(fired, "two ticks have run")
+
+
+async def test_a_schedule_that_is_not_due_costs_no_statement(fleet: Fleet) -> None:
+    """Whether one is due comes with the answer of the fleet's maintenance."""
+    (fleet.folder / "idle_app.py").write_text(EVERY_SECOND.replace("every=1,", "every=86400,") + NOTE_STATEMENTS)
+    await fleet.started(app="idle_app:app")
+
+    def sent(what: str) -> int:
+        return (fleet.folder / "statements").read_text().count(what)
+
+    async def maintained() -> bool:
+        return sent("fenceline.maintain") >= 4
+
+    await until(maintained, "maintenance has run four times")
+    assert sent("due_schedules") == sent("fire_schedule") == 1  # when it was new
