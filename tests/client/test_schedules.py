@@ -185,6 +185,12 @@ async def test_what_is_wrong_is_said_where_it_is_written(app: Fenceline, setting
 async def test_what_else_is_wrong(app: Fenceline) -> None:
     with pytest.raises(InvalidSchedule, match="needs either a cron expression or every="):
         app.schedule(kind="work")
+    with pytest.raises(InvalidSchedule, match="cron <Handler forgotten> is not valid"):
+
+        @app.schedule  # type: ignore[arg-type]
+        @app.job()
+        async def forgotten() -> None: ...
+
     app.schedule(kind="work", every=60)
     with pytest.raises(InvalidSchedule, match="schedule 'work' is declared twice: give one of them another name="):
         app.schedule(kind="work", every=120)

@@ -102,3 +102,8 @@ def test_the_next_runs_leave_out_windows_and_are_in_the_zone() -> None:
     assert runs == ["2026-06-01T17:00:00+02:00", "2026-06-01T18:00:00+02:00", "2026-06-01T19:00:00+02:00"]
     assert schedule(paused=True).next_runs() == []
     assert schedule(windows=[{"from": "00:00", "to": "24:00"}]).next_runs() == []
+
+
+def test_the_next_runs_are_never_in_the_past() -> None:
+    """Also when no scheduler has looked for a day."""
+    assert schedule(now=NOON + timedelta(days=1)).next_runs(1) == [NOON + timedelta(days=1, hours=1)]

@@ -59,6 +59,13 @@ def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
     return encoded
 
 
+def check_settings(settings: ScheduleSettings) -> None:
+    """Raises InvalidSchedule for what is wrong in itself. Args are left for when the handler is known."""
+    if settings.get("cron") is None and settings.get("every") is None:
+        raise InvalidSchedule("a schedule needs either a cron expression or every=")
+    encode_settings({**settings, "args": None})
+
+
 class Declarations:
     """The schedules in an app's code, by name."""
 
@@ -69,9 +76,7 @@ class Declarations:
         """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
         if name in self._by_name:
             raise InvalidSchedule(f"schedule {name!r} is declared twice: give one of them another name=")
-        if settings.get("cron") is None and settings.get("every") is None:
-            raise InvalidSchedule(f"schedule {name!r} needs either a cron expression or every=")
-        encode_settings({**settings, "args": None})
+        check_settings(settings)
         self._by_name[name] = settings
 
     def encoded(self, handlers: "Mapping[str, HasArguments]") -> dict[str, dict[str, Any]]:
@@ -103,6 +108,7 @@ class ScheduleDecorator:
     """What `@app.schedule(...)` is until it meets its handler."""
 
     def __init__(self, declarations: Declarations, name: str | None, settings: ScheduleSettings) -> None:
+        check_settings(settings)
         self._declarations = declarations
         self._name = name
         self._settings = settings

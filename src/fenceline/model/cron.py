@@ -56,7 +56,7 @@ class Cron:
     _is_fixed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        fields = self.text.split()
+        fields = str(self.text).split()  # whatever was given: the message names it
         if len(fields) != FIELDS:
             raise ValueError(
                 f"cron {self.text!r} is not valid: use five fields (minute, hour, day of the month, month, day of the "

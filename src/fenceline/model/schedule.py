@@ -80,7 +80,7 @@ class Schedule:
         if self.paused:
             return []
         zone, windows, runs = read_zone(self.timezone), read_windows(self.windows), list[datetime]()
-        for seen, tick in enumerate(ticks_after(self.timing, self.settled_at)):
+        for seen, tick in enumerate(ticks_after(self.timing, max(self.settled_at, self.now))):
             wall = tick.astimezone(zone)
             if not _is_covered(wall, windows):
                 runs.append(wall)
