@@ -35,25 +35,31 @@ def option(sqlstate: str, text: str, *says: str) -> Case:
     return Case(sqlstate, f"select fenceline.enqueue('work', '{{{{}}}}', '{{{{{text}}}}}')", says)
 
 
+def token(sqlstate: str, text: str, *says: str) -> Case:
+    """A token with something wrong about it."""
+    return Case(sqlstate, f"select fenceline.create_token(sha256('x'), {text})", says)
+
+
 ACCESS = [
-    refused("FL040", "select fenceline.create_token(sha256('x'), 'boss')", "role 'boss' does not exist", "platform_admin"),
+    token("FL040", "'boss'", "role 'boss' does not exist", "platform_admin"),
     refused("FL040", "select fenceline.set_role('boss', p_create => false)", "role 'boss' does not exist"),
     refused("FL040", "select fenceline.delete_role('boss')", "role 'boss' does not exist"),
     refused("FL041", "select fenceline.revoke_token(99)", "token 99 does not exist"),
-    refused("FL002", "select fenceline.create_token(sha256('x'), 'viewer', 'No Tenant')", "tenant 'No Tenant' is not a valid"),
-    refused("FL042", "select fenceline.create_token(sha256('x'), 'viewer', null, 'a:b')", "'a:b'", "without a colon"),
-    refused("FL042", "select fenceline.create_token(sha256('x'), 'viewer', null, '')", "1 to 100 characters"),
-    refused("FL042", "select fenceline.create_token(sha256('x'), 'viewer', p_expires_at => '2020-01-01Z')", "of no use"),
+    token("FL002", "'viewer', 'No Tenant'", "tenant 'No Tenant' is not a valid"),
+    token("FL042", "'viewer', null, 'a:b'", "'a:b'", "without a colon"),
+    token("FL042", "'viewer', null, ''", "1 to 100 characters"),
+    token("FL042", "'viewer', p_expires_at => '2020-01-01Z'", "of no use"),
     refused("FL042", "select fenceline.set_role('boss', array['jobs:reed'])", "jobs:reed is unknown", "jobs:read"),
     refused("FL042", "select fenceline.set_role('boss', array[null])", "null is unknown"),
-    refused(
+    token(
         "FL043",
-        "select fenceline.create_token(sha256('x'), 'operator', p_granter_permissions => array['jobs:read'])",
-        "jobs:read_all", "are not yours to give",
+        "'operator', p_granter_permissions => array['jobs:read']",
+        "jobs:read_all",
+        "are not yours to give",
     ),
-    refused(
+    token(
         "FL043",
-        "select fenceline.create_token(sha256('x'), 'viewer', 'a', p_granter_permissions => array['*'], p_granter_tenant => 'b')",
+        "'viewer', 'a', p_granter_permissions => array['*'], p_granter_tenant => 'b'",
         "tenant 'a' is not yours",
     ),
     refused(
@@ -75,7 +81,7 @@ ACCESS = [
         "select * from fenceline.bulk_jobs('cancel', null, null, null, null, false, null, false, null, array['done'])",
         "status 'done' is unknown",
     ),
-]  # fmt: skip
+]
 
 LANES = [
     option("FL001", '"lane": "nowhere"', "lane 'nowhere' does not exist", "create it, or leave lane out"),
