@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from tests.conftest import Connect
+from tests.server.worker import Hand
 
 from fenceline import Fenceline
 from fenceline.database import access_calls
@@ -77,3 +79,10 @@ async def as_role(api: FastAPI, queue_app: Fenceline) -> AsyncIterator[AsRole]:
     yield make
     for client in clients:
         await client.aclose()
+
+
+@pytest.fixture
+async def hand(connect: Connect) -> Hand:
+    connection = await connect()
+    worker_id = await connection.fetchval("select fenceline.register_worker('hand', 3600, p_version => '9.9')")
+    return Hand(connection, worker_id)

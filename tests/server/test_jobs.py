@@ -1,7 +1,12 @@
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import pytest
 from tests.server.conftest import AsRole
+from tests.server.operations import MISSING_ID
+
+from fenceline.client.caller import Caller
+from fenceline.errors import DatabaseUnavailable
 
 JOB_FIELDS = {
     "id", "kind", "status", "waiting_for", "lane", "priority", "tenant", "args", "labels", "attempt", "max_attempts",
@@ -60,3 +65,104 @@ async def test_repeats_and_duplicates_answer_200_with_the_first_job(as_role: AsR
         assert (first.status_code, again.status_code) == (202, 200)
         assert again.json() == first.json()
         assert again.headers["location"] == first.headers["location"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"kind": "No Name"},
+        {"kind": 1},
+        {"kind": "a", "args": []},
+        {"kind": "a", "args": {"x": "\0"}},
+        {"kind": "a", "args": {"\0": 1}},
+        {"kind": "a", "tenant": "acme"},
+        {"kind": "a", "timeout": 1},
+        {"kind": "a", "idempotency_key": "x"},
+        {"kind": "a", "lane": "nowhere"},
+        {"kind": "a", "lane": "No Name"},
+        {"kind": "a", "priority": 40000},
+        {"kind": "a", "priority": "1"},
+        {"kind": "a", "priority": True},
+        {"kind": "a", "priority": 1.5},
+        {"kind": "a", "run_at": "tomorrow"},
+        {"kind": "a", "run_at": 1},
+        {"kind": "a", "run_at": "2026-01-31T12:00:00"},
+        {"kind": "a", "run_at": "2026-13-31T12:00:00Z"},
+        {"kind": "a", "dedupe_key": ""},
+        {"kind": "a", "dedupe_key": "x" * 513},
+        {"kind": "a", "max_attempts": 0},
+        {"kind": "a", "labels": {"project": 1}},
+        {"kind": "a", "labels": []},
+        {"kind": "a", "key_limit": 2},
+        {"kind": "a", "key": "k", "key_limit": 0},
+        {"kind": "a", "needs_approval": "yes"},
+        {"kind": "a", "snapshot": {"x": "\0"}},
+        {"kind": "a", "after": ["nonsense"]},
+        {"kind": "a", "after": [MISSING_ID]},
+        {"kind": "a", "after": {"group": "empty"}},
+        {"kind": "a", "after": {"policy": "success"}},
+        {"kind": "a", "after": MISSING_ID},
+    ],
+    ids=str,
+)
+async def test_bad_enqueues_are_422_and_leave_nothing(as_role: AsRole, body: dict[str, object]) -> None:
+    producer = await as_role("producer")
+    is_problem(await producer.post("/v1/jobs", json=body), 422, "invalid")
+    assert (await producer.get("/v1/jobs")).json()["items"] == []
+
+
+async def test_a_held_resource_is_409_and_names_the_holder(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    holder = (await producer.post("/v1/jobs", json={"kind": "a", "resource_lock": "r"})).json()
+    response = await producer.post("/v1/jobs", json={"kind": "b", "resource_lock": "r"})
+    is_problem(response, 409, "resource_locked")
+    assert response.json()["holder"] == holder["id"]
+
+
+async def test_large_args_are_413(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    for size in (1_100_000, 5_000_000):
+        body = {"kind": "a", "args": {"x": "x" * size}}
+        is_problem(await producer.post("/v1/jobs", json=body), 413, "too_large")
+
+
+async def test_ids_are_tolerant_and_malformed_ones_are_missing_ones(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    job = (await producer.post("/v1/jobs", json={"kind": "a"})).json()
+    assert (await producer.get(f"/v1/jobs/{job['id'].lower().replace('-', '')}")).json() == job
+    mistyped = job["id"][:-1] + ("A" if job["id"][-1] != "A" else "B")
+    for bad in (mistyped, "x", MISSING_ID, "%00", "..%2F.."):
+        is_problem(await producer.get(f"/v1/jobs/{bad}"), 404, "not_found")
+
+
+async def test_big_numbers_and_unicode_survive(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    args = {"n": 2**70, "f": 1.5, "text": "Grüße 💩 \u2028", "nested": {"a": [None, True, {}]}}
+    job = (await producer.post("/v1/jobs", json={"kind": "a", "args": args})).json()
+    assert job["args"] == args
+
+
+async def test_no_database_is_503(as_role: AsRole, monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = await as_role("producer")
+
+    async def lost(*_: object) -> None:
+        raise DatabaseUnavailable("the database cannot be reached")
+
+    monkeypatch.setattr(Caller, "call", lost)
+    response = await producer.get("/v1/jobs")
+    is_problem(response, 503, "unavailable")
+    assert response.headers["retry-after"]
+    is_problem(await producer.get("/readyz"), 503, "unavailable")
+    assert (await producer.get("/healthz")).json() == {"status": "ok"}
+
+
+async def test_health_readiness_and_metrics_need_no_token(anonymous: httpx.AsyncClient, as_role: AsRole) -> None:
+    assert (await anonymous.get("/healthz")).json() == {"status": "ok"}
+    assert (await anonymous.get("/readyz")).json() == {"status": "ok"}
+    producer = await as_role("producer")
+    await producer.post("/v1/jobs", json={"kind": "secret-kind"})
+    text = (await anonymous.get("/metrics")).text
+    assert 'fenceline_lane_depth{lane="default"} 1.0' in text
+    assert 'fenceline_http_requests_total{method="POST",route="/v1/jobs",status="202"} 1.0' in text
+    assert "secret-kind" not in text

@@ -35,6 +35,54 @@ def option(sqlstate: str, text: str, *says: str) -> Case:
     return Case(sqlstate, f"select fenceline.enqueue('work', '{{{{}}}}', '{{{{{text}}}}}')", says)
 
 
+def token(sqlstate: str, text: str, *says: str) -> Case:
+    """A token with something wrong about it."""
+    return Case(sqlstate, f"select fenceline.create_token(sha256('x'), {text})", says)
+
+
+ACCESS = [
+    token("FL040", "'boss'", "role 'boss' does not exist", "platform_admin"),
+    refused("FL040", "select fenceline.set_role('boss', p_create => false)", "role 'boss' does not exist"),
+    refused("FL040", "select fenceline.delete_role('boss')", "role 'boss' does not exist"),
+    refused("FL041", "select fenceline.revoke_token(99)", "token 99 does not exist"),
+    token("FL002", "'viewer', 'No Tenant'", "tenant 'No Tenant' is not a valid"),
+    token("FL042", "'viewer', null, 'a:b'", "'a:b'", "without a colon"),
+    token("FL042", "'viewer', null, ''", "1 to 100 characters"),
+    token("FL042", "'viewer', p_expires_at => '2020-01-01Z'", "of no use"),
+    refused("FL042", "select fenceline.set_role('boss', array['jobs:reed'])", "jobs:reed is unknown", "jobs:read"),
+    refused("FL042", "select fenceline.set_role('boss', array[null])", "null is unknown"),
+    token(
+        "FL043",
+        "'operator', p_granter_permissions => array['jobs:read']",
+        "jobs:read_all",
+        "are not yours to give",
+    ),
+    token(
+        "FL043",
+        "'viewer', 'a', p_granter_permissions => array['*'], p_granter_tenant => 'b'",
+        "tenant 'a' is not yours",
+    ),
+    refused(
+        "FL043",
+        "select fenceline.set_role('boss', p_granter_permissions => array['jobs:read'])",
+        "only platform_admin changes them",
+    ),
+    refused("FL044", "select fenceline.set_role('viewer', p_create => true)", "role 'viewer' exists already"),
+    refused("FL045", "select fenceline.set_role('viewer', '{{}}')", "role 'viewer' is built in"),
+    refused("FL045", "select fenceline.delete_role('viewer')", "role 'viewer' is built in"),
+    refused("FL007", "select fenceline.act_on_job({finished}, 'explode', null, null)", "verb 'explode' is unknown"),
+    refused(
+        "FL007",
+        "select * from fenceline.bulk_jobs('delete', null, null, null, null, false, null, false, '{{}}')",
+        "verb 'delete' is unknown",
+    ),
+    refused(
+        "FL007",
+        "select * from fenceline.bulk_jobs('cancel', null, null, null, null, false, null, false, null, array['done'])",
+        "status 'done' is unknown",
+    ),
+]
+
 LANES = [
     option("FL001", '"lane": "nowhere"', "lane 'nowhere' does not exist", "create it, or leave lane out"),
     refused("FL001", "select * from fenceline.claim_jobs({worker}, 'nowhere')", "lane 'nowhere' does not exist"),
@@ -409,7 +457,7 @@ WORKERS = [
 
 SCHEDULES = [refused(sqlstate, sql, *says) for sqlstate, sql, says in SCHEDULE_REFUSALS]
 
-CASES = [*LANES, *NAMES, *NUMBERS, *SIZES_AND_JSON, *OPTIONS, *IDS, *DEPENDENCIES, *JOBS, *WORKERS, *SCHEDULES]
+CASES = [*ACCESS, *LANES, *NAMES, *NUMBERS, *SIZES_AND_JSON, *OPTIONS, *IDS, *DEPENDENCIES, *JOBS, *WORKERS, *SCHEDULES]
 
 
 async def scene(queue: Queue) -> dict[str, object]:
@@ -445,6 +493,7 @@ async def refusal_of(queue: Queue, sql: str) -> asyncpg.PostgresError:
     [
         pytest.param(cases, id=name)
         for name, cases in {
+            "access": ACCESS,
             "lanes": LANES,
             "names": NAMES,
             "numbers": NUMBERS,

@@ -120,5 +120,9 @@ def set_role(
     )
 
 
-def delete_role(name: str, *, actor: str | None, actor_tenant: str | None) -> Call[None]:
-    return Call("select fenceline.delete_role($1, $2, $3)", (name, actor, actor_tenant), _nothing)
+def delete_role(name: str, granter: Identity) -> Call[None]:
+    return Call(
+        "select fenceline.delete_role($1, $2, $3, $4)",
+        (name, granter.actor, sorted(granter.permissions), granter.tenant),
+        _nothing,
+    )

@@ -7,7 +7,7 @@ from fastapi import Query, Response
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool, StrictStr
 
 from fenceline.database import access_calls
-from fenceline.errors import UnknownRole
+from fenceline.errors import InvalidName, UnknownRole
 from fenceline.model.secret import new_token
 from fenceline.server.problems import Problem
 from fenceline.server.queries import Limit
@@ -160,7 +160,10 @@ async def create_role(request: ApiRequest, name: str, body: RoleBody) -> Respons
 @routes.patch("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", *_WITH_BODY, model=RoleView))
 async def change_role(request: ApiRequest, name: str, body: RoleBody) -> Response:
     """Change a role of your own; its tokens have the new permissions within about a second."""
-    return json_response(await _set_role(request, name, body, create=False))
+    try:
+        return json_response(await _set_role(request, name, body, create=False))
+    except InvalidName as error:
+        raise Problem("not_found", f"role {name[:80]!r} does not exist") from error
 
 
 async def _set_role(request: ApiRequest, name: str, body: RoleBody, *, create: bool) -> str:
@@ -178,6 +181,5 @@ async def _set_role(request: ApiRequest, name: str, body: RoleBody, *, create: b
 @routes.delete("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", "invalid", status=204))
 async def delete_role(request: ApiRequest, name: str) -> Response:
     """Delete a role of your own that no valid token has."""
-    identity = request.identity
-    await request.caller.call(access_calls.delete_role(name, actor=identity.actor, actor_tenant=identity.tenant))
+    await request.caller.call(access_calls.delete_role(name, request.identity))
     return Response(status_code=204)

@@ -118,6 +118,7 @@ def create_app(settings: ServerSettings | None = None, app: Fenceline | None = N
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         openapi_url=None,  # a route of ours
+        redirect_slashes=False,
     )
     api.state.server = server
     problems.install(api)

@@ -181,7 +181,7 @@ def read_job_id(text: str) -> int:
     try:
         return parse_id(text)
     except InvalidId as error:
-        raise Problem("not_found", f"job {text[:40]!r} does not exist") from error
+        raise Problem("not_found", f"job {text[:40]} does not exist") from error
 
 
 def json_response(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -3,6 +3,7 @@
 Answers are JSON text of the database and are not built from these models; tests compare the two.
 """
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
@@ -13,14 +14,18 @@ from fenceline.model.status import Status
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$", examples=["ingest"])]
 
 
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d(:?\d\d)?)", re.ASCII)
+
+
 def _only_text(value: Any) -> Any:
-    if value is not None and not isinstance(value, str):
+    # pydantic alone would take numbers, also in quotes, for seconds since 1970.
+    if value is not None and not (isinstance(value, str) and _MOMENT.fullmatch(value)):
         raise ValueError("use ISO 8601 with a zone, like 2026-01-31T12:00:00Z")
     return value
 
 
 #: A moment in a request: text with a zone, not a number of seconds.
-Moment = Annotated[AwareDatetime, BeforeValidator(_only_text, json_schema_input_type=str)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_only_text)]
 
 ID = "01HQ-3KBR-T5GN-8W"
 AT = "2026-01-31T12:00:00.123456+00:00"

@@ -57,9 +57,9 @@ begin
       end;
     end loop;
     if p_dry_run then
-      raise exception using errcode = 'FL049', message = 'a dry run is undone';
+      raise exception using errcode = 'FLDRY', message = 'a dry run is undone';
     end if;
-  exception when sqlstate 'FL049' then null;  -- the rows are as before; the counts stay
+  exception when sqlstate 'FLDRY' then null;  -- the rows are as before; the counts stay
   end;
 end;
 $$;

@@ -1,11 +1,16 @@
--- Deletes a role of the database's own that no valid token has. Raises FL040, FL045 (built in, or in use).
+-- Deletes a role of the database's own that no valid token has. Raises FL040, FL043, FL045 (built in, or in use).
 -- roles: admin
-create or replace function fenceline.delete_role(p_name text, p_actor text default null, p_actor_tenant text default null)
-returns void
+create or replace function fenceline.delete_role(
+  p_name text,
+  p_actor text default null,
+  p_granter_permissions text[] default null,
+  p_actor_tenant text default null
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_role fenceline.role := fenceline.find_role(p_name);
 begin
+  perform fenceline.check_role_owner(p_granter_permissions);
   if v_role.built_in then
     raise exception using errcode = 'FL045', message = format('role %L is built in and cannot be deleted', p_name);
   end if;

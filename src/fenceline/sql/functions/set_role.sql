@@ -29,7 +29,7 @@ begin
       message = format('permission %s is unknown', coalesce(left(v_bad, 200), 'null')),
       hint = 'Permissions are ' || array_to_string(fenceline.known_permissions(), ', ') || '.';
   end if;
-  perform fenceline.check_grant(p_granter_permissions, null, coalesce(p_permissions, '{}'), null);
+  perform fenceline.check_role_owner(p_granter_permissions);
   insert into fenceline.role (name, permissions) values (p_name, '{}') on conflict do nothing;
   if found then
     if p_create is false then
