@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.group()
 def schedules() -> None:
-    """Jobs by the clock: look at schedules, change them, pause them. Code does not undo what is said here."""
+    """Jobs by the clock: look at schedules, change them, pause them.
+
+    Code does not undo what is said here.
+    """
 
 
 @schedules.command("list")
