@@ -15,13 +15,19 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
     },
     "Watch and steer": {
+        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve, reject or reprioritise them."),
         "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
+        "workers": ("fenceline.cli.workers", "List the workers, with what they hold and how fresh their leases are."),
         "schedules": ("fenceline.cli.schedules", "Jobs by the clock: look at schedules, change them, pause them."),
+        "top": ("fenceline.cli.top", "Watch lanes, jobs and workers live, and steer them."),
+        "drain": ("fenceline.cli.workers", "Refuse new jobs from outside."),
+        "resume": ("fenceline.cli.workers", "Accept new jobs again."),
     },
     "Set up and look after": {
         "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
         "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
         "sql": ("fenceline.cli.schema", "Print the whole schema as SQL."),
+        "config": ("fenceline.cli.config", "Print every setting: its value, and where it came from."),
     },
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}

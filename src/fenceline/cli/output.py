@@ -37,7 +37,11 @@ _DAY = 24 * _HOUR
 
 def print_json(value: Any) -> None:
     """Print records (or lists and dicts of them) as JSON, with the field names of the HTTP interface."""
-    click.echo(json.dumps(value, default=_plain, indent=2, ensure_ascii=False))
+    click.echo(to_json(value))
+
+
+def to_json(value: Any, *, indent: int | None = 2) -> str:
+    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=False)
 
 
 def _plain(value: Any) -> Any:

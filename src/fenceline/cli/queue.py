@@ -6,9 +6,14 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Protocol
 
+from fenceline.errors import FencelineError
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
-from fenceline.model.observed import AttemptRecord, Event, WorkerRecord
+from fenceline.model.observed import AttemptRecord, WorkerRecord
 from fenceline.model.status import Status
+
+
+class NotAllowed(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+    """The database role, or the token, may not do this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +33,17 @@ class JobFilter:
         return any(getattr(self, field.name) for field in fields(self))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobEvent:
+    """Something that people did to a job, or, where a server was asked, anything that happened to it."""
+
+    at: datetime
+    event: str
+    actor: str | None
+    reason: str | None
+    details: dict[str, Any] | None
+
+
 class Queue(Protocol):
     """Every method raises `FencelineError` or `InvalidId` with a message for people."""
 
@@ -41,7 +57,9 @@ class Queue(Protocol):
 
     async def attempts(self, job_id: str) -> list[AttemptRecord]: ...
 
-    async def events(self, job_id: str) -> list[Event]: ...
+    async def events(self, job_id: str) -> list[JobEvent]:
+        """First to last."""
+        ...
 
     async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
         """The next lines, some hundreds at most; none: there are no more now."""

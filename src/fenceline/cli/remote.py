@@ -6,10 +6,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from fenceline.cli.queue import JobFilter
+from fenceline.cli.queue import JobEvent, JobFilter, NotAllowed
 from fenceline.errors import SQLSTATES, FencelineError, RefusedError
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
-from fenceline.model.observed import AttemptRecord, Event, WorkerRecord
+from fenceline.model.observed import AttemptRecord, WorkerRecord
 from fenceline.model.public_id import parse_id
 from fenceline.model.status import Status
 
@@ -24,10 +24,6 @@ _BY_CODE = {refusal.code: refusal for refusal in SQLSTATES.values()}
 
 class ServerUnavailable(FencelineError):  # noqa: N818 - as the exceptions in errors.py
     """The server cannot be reached, or is no Fenceline server."""
-
-
-class NotAllowed(FencelineError):  # noqa: N818 - as above
-    """The server does not accept the token, or the token's role may not do this."""
 
 
 class RemoteQueue:
@@ -75,11 +71,11 @@ class RemoteQueue:
     async def attempts(self, job_id: str) -> list[AttemptRecord]:
         return [_record(AttemptRecord, row) for row in _items(await self._of_job("GET", job_id, "/attempts"))]
 
-    async def events(self, job_id: str) -> list[Event]:
-        return [_record(Event, row) for row in _items(await self._of_job("GET", job_id, "/events"))]
+    async def events(self, job_id: str) -> list[JobEvent]:
+        return [_record(JobEvent, row) for row in _items(await self._of_job("GET", job_id, "/events"))]
 
     async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
-        query = {} if after is None else {"after": f"{after.token}.{after.line}"}
+        query = {} if after is None else {"cursor": f"{after.token}-{after.line}"}
         return [_record(LogLine, row) for row in _items(await self._of_job("GET", job_id, "/logs", query=query))]
 
     async def cancel(self, job_id: str, *, reason: str | None, force: bool) -> Status:
@@ -113,8 +109,11 @@ class RemoteQueue:
         return {}
 
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]:
-        answer = await self._call("GET", "/v1/admin/workers/status", query={"stopped": "true"} if stopped else {})
-        return [_record(WorkerRecord, row) for row in answer["workers"]]
+        if stopped:
+            raise FencelineError("the server tells of workers that are signed on only: use --dsn to see others")
+        fleet = await self._call("GET", "/v1/admin/workers/status")
+        found = [(row, False) for row in fleet["workers"]] + [(row, True) for row in fleet["runners"]]
+        return [_record(WorkerRecord, {**row, "runner": runner, "running": row["in_use"]}) for row, runner in found]
 
     async def drain(self, *, reason: str | None) -> None:
         await self._call("POST", "/v1/admin/drain", body={"reason": reason})
@@ -162,7 +161,7 @@ def _refusal(answer: "httpx.Response", url: str) -> FencelineError:
             return NotAllowed(f"{message}: give a valid token with --token (or FENCELINE_TOKEN)")
         case "forbidden":
             return NotAllowed(f"{message}: this token's role may not do that; use a token of another role")
-    return _BY_CODE.get(code, RefusedError)(message)
+    return _BY_CODE.get(problem.get("reason") or code, RefusedError)(message)
 
 
 def _record(cls: type[R], row: Mapping[str, Any]) -> R:

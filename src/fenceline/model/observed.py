@@ -40,7 +40,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord:
-    """A process that claims jobs. `lease_seconds_left` is negative once others may take its jobs over."""
+    """A process that claims jobs. `lease_seconds_left` is negative once others may take its jobs over.
+
+    What only the database knows (kinds and the lease) is None where a server was asked.
+    """
 
     id: int
     name: str
@@ -54,6 +57,6 @@ class WorkerRecord:
     running: int
     started_at: datetime
     heartbeat_at: datetime
-    lease_seconds: float
-    lease_seconds_left: float
+    lease_seconds: float | None
+    lease_seconds_left: float | None
     stopped_at: datetime | None
