@@ -12,10 +12,17 @@ import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 import pyte
 
 COLUMNS, LINES = 120, 40
+
+
+def _take_terminal() -> None:
+    """Make the pty the program's own terminal, so that Ctrl-C reaches it; the shell may have left SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Terminal:
@@ -35,10 +42,11 @@ class Terminal:
             stdout=slave,
             stderr=slave,
             start_new_session=True,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - the child runs two calls and then the program
         )
         os.close(slave)
 
-    def __enter__(self) -> "Terminal":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,9 +96,6 @@ class Terminal:
             self._read(0.05)
         self._read(0)
         return self._process.returncode
-
-    def interrupt(self) -> None:
-        self._process.send_signal(signal.SIGINT)
 
     def _read(self, seconds: float) -> None:
         while select.select([self._master], [], [], seconds)[0]:

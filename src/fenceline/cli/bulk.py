@@ -13,7 +13,7 @@ from fenceline.cli.filters import filter_options
 from fenceline.cli.options import json_option, yes_option
 from fenceline.cli.output import console, print_json
 from fenceline.cli.queue import JobFilter, Queue
-from fenceline.errors import FencelineError
+from fenceline.errors import RefusedError
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -143,15 +143,19 @@ async def _do(verb: Verb, ids: list[str]) -> Report:
             for job_id in waiting:
                 try:
                     report.done[job_id] = await verb.act(job_id)
-                except FencelineError as error:
+                except RefusedError as error:  # anything else would befall the others too
                     if len(ids) == 1:
                         raise
                     report.not_done[job_id] = str(error)
                 progress.advance(task)
 
-        async with asyncio.TaskGroup() as group:
-            for _ in range(AT_ONCE):
-                group.create_task(work())
+        tasks = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(ids)))]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for running in tasks:
+                running.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
     return report
 
 

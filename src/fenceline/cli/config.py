@@ -16,8 +16,7 @@ PLAIN_VARIABLES = {
     "home": ("FENCELINE_HOME", ".fenceline"),
     "lanes": ("FENCELINE_LANES", None),
 }
-_PASSWORD = re.compile(r"(?<=:)[^:@/]*(?=@)")
-_PASSWORD_PARAMETER = re.compile(r"(?i)((?:password|sslpassword)=)[^&\s]*")
+_PASSWORD = re.compile(r"(?i)(?<=password=)[^&\s]*")
 HIDDEN = "••••"
 
 
@@ -55,13 +54,10 @@ def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
 
 
 def _row(ctx: click.Context, setting: Setting) -> dict[str, Any]:
-    value, source = setting.consume_value(ctx, {} if "." in setting.key else _given(ctx, setting))
-    # Without a default, newer clicks have a mark of their own for "nothing", which its description spells None.
-    is_default = source is ParameterSource.DEFAULT
-    processed = setting.to_info_dict()["default"] if is_default else setting.process_value(ctx, value)
+    value, source = setting.effective(ctx, {} if "." in setting.key else _given(ctx, setting))
     return {
         "key": setting.key,
-        "value": redacted(setting, processed),
+        "value": redacted(setting, value),
         "source": origin(setting, ctx, source),
         "variable": variable(setting.key),
     }
@@ -74,13 +70,15 @@ def _given(ctx: click.Context, setting: Setting) -> dict[str, Any]:
 
 
 def redacted(setting: Setting, value: Any) -> Any:
-    """A secret without its secret part: a DSN still tells the server, a token nothing."""
+    """A secret without its secret part: the URL of a database still tells the server and the user."""
     if not setting.secret or not value:
         return value
-    if "://" in str(value):
-        scheme, _, rest = str(value).partition("://")
-        return f"{scheme}://" + _PASSWORD_PARAMETER.sub(rf"\1{HIDDEN}", _PASSWORD.sub(HIDDEN, rest, count=1))
-    return HIDDEN
+    scheme, separator, rest = str(value).partition("://")
+    if not separator:
+        return HIDDEN
+    login, at, where = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}://{user}{colon and ':' + HIDDEN}{at}{_PASSWORD.sub(HIDDEN, where)}"
 
 
 def _shown(value: Any) -> str:

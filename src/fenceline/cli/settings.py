@@ -101,10 +101,20 @@ class Setting(click.Option):
         return value, source
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
+        return self._checked(ctx, value, ctx.get_parameter_source(self.name or ""))
+
+    def effective(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """The value now and where it came from; `given` is what the command line says."""
+        value, source = self.consume_value(ctx, given)
+        if source is ParameterSource.DEFAULT:
+            # Without a default, newer clicks have a mark of their own for "nothing", which this spells None.
+            return self.to_info_dict()["default"], source
+        return self._checked(ctx, value, source), source
+
+    def _checked(self, ctx: click.Context, value: Any, source: ParameterSource | None) -> Any:
         try:
             return super().process_value(ctx, value)
         except click.BadParameter as error:
-            source = ctx.get_parameter_source(self.name) if self.name else None
             if source is ParameterSource.COMMANDLINE:
                 raise
             raise click.ClickException(f"{origin(self, ctx, source)}: {error.message}") from error

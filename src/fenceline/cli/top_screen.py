@@ -63,15 +63,15 @@ class Question(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
 
-    def __init__(self, question: str, given: str = "") -> None:
+    def __init__(self, question: str, hint: str = "") -> None:
         super().__init__()
         self._question = question
-        self._given = given
+        self._hint = hint
 
     def compose(self) -> ComposeResult:
         with Vertical(id="question"):
             yield Label(self._question)
-            yield Input(value=self._given, id="answer")
+            yield Input(placeholder=self._hint, id="answer")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
@@ -189,7 +189,7 @@ class TopApp(App[None]):
                 return
             self._do(self._queue.reprioritise(job.id, priority))
 
-        self.push_screen(Question(f"Priority of {job.id} (higher is sooner)", str(job.priority)), answered)
+        self.push_screen(Question(f"Priority of {job.id} (higher is sooner)", f"now {job.priority}"), answered)
 
     def _do(self, act: Awaitable[object]) -> None:
         async def work() -> None:
