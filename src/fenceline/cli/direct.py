@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from fenceline.cli.queue import JobEvent, JobFilter, NotAllowed
+from fenceline.cli.queue import JobFilter
 from fenceline.client.app import Fenceline
 from fenceline.client.options import EnqueueOptions
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
-from fenceline.model.observed import AttemptRecord, WorkerRecord
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.status import Status
 
 # Somebody is waiting at the keyboard: a database that is away for longer is an error, not a pause.
@@ -57,16 +57,7 @@ class DirectQueue:
         return await self._app.jobs.handle(job_id).attempts()
 
     async def events(self, job_id: str) -> list[JobEvent]:
-        from asyncpg import InsufficientPrivilegeError  # noqa: PLC0415 - loaded with the first connection
-
-        try:
-            found = await self._app.jobs.handle(job_id).events()
-        except InsufficientPrivilegeError as error:
-            raise NotAllowed(str(error)) from error
-        return [
-            JobEvent(at=event.at, event=event.action, actor=event.actor, reason=event.reason, details=event.after)
-            for event in reversed(found)
-        ]
+        return await self._app.jobs.handle(job_id).events()
 
     async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
         return await self._app.jobs.handle(job_id).logs(after=after)

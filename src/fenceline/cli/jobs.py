@@ -11,7 +11,7 @@ from fenceline.cli import job_verbs
 from fenceline.cli.filters import filter_options
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import ago, console, duration, print_json, status_text, table, text, to_json
-from fenceline.cli.queue import JobEvent, JobFilter, NotAllowed, Queue
+from fenceline.cli.queue import JobFilter, Queue
 
 if TYPE_CHECKING:
     from fenceline.model.job import JobPage, JobRecord, LogLine
@@ -74,7 +74,7 @@ async def show(queue: Queue, job_id: str, as_json: bool) -> None:
 
     job = await queue.get_job(job_id)
     attempts = await queue.attempts(job_id)
-    events = await _events_if_allowed(queue, job_id)
+    events = await queue.events(job_id)
     if as_json:
         print_json({**asdict(job), "attempts": attempts, "events": events})
     else:
@@ -169,11 +169,3 @@ def _took(job: "JobRecord") -> str:
     if job.started_at is None or job.finished_at is None:
         return ""
     return duration((job.finished_at - job.started_at).total_seconds())
-
-
-async def _events_if_allowed(queue: Queue, job_id: str) -> list[JobEvent]:
-    # The audit is not for everybody who may see the job.
-    try:
-        return await queue.events(job_id)
-    except NotAllowed:
-        return []

@@ -6,14 +6,9 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, Protocol
 
-from fenceline.errors import FencelineError
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
-from fenceline.model.observed import AttemptRecord, WorkerRecord
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.status import Status
-
-
-class NotAllowed(FencelineError):  # noqa: N818 - as the exceptions in errors.py
-    """The database role, or the token, may not do this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +26,6 @@ class JobFilter:
     def __bool__(self) -> bool:
         """Whether it leaves anything out."""
         return any(getattr(self, field.name) for field in fields(self))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobEvent:
-    """Something that people did to a job, or, where a server was asked, anything that happened to it."""
-
-    at: datetime
-    event: str
-    actor: str | None
-    reason: str | None
-    details: dict[str, Any] | None
 
 
 class Queue(Protocol):
@@ -83,8 +67,8 @@ class Queue(Protocol):
         """Change a lane that exists, or make a new one."""
         ...
 
-    async def lane_rates(self) -> dict[str, float]:
-        """Jobs that ended per second by lane, of late."""
+    async def lane_rates(self) -> dict[str, float] | None:
+        """Jobs that ended per second by lane, of late; None: not known here."""
         ...
 
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]: ...

@@ -6,10 +6,10 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from fenceline.cli.queue import JobEvent, JobFilter, NotAllowed
+from fenceline.cli.queue import JobFilter
 from fenceline.errors import SQLSTATES, FencelineError, RefusedError
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
-from fenceline.model.observed import AttemptRecord, WorkerRecord
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import parse_id
 from fenceline.model.status import Status
 
@@ -24,6 +24,10 @@ _BY_CODE = {refusal.code: refusal for refusal in SQLSTATES.values()}
 
 class ServerUnavailable(FencelineError):  # noqa: N818 - as the exceptions in errors.py
     """The server cannot be reached, or is no Fenceline server."""
+
+
+class NotAllowed(FencelineError):  # noqa: N818 - as above
+    """The server does not accept the token, or the token's role may not do this."""
 
 
 class RemoteQueue:
@@ -105,8 +109,8 @@ class RemoteQueue:
         )
         return _record(Lane, answer)
 
-    async def lane_rates(self) -> dict[str, float]:
-        return {}
+    async def lane_rates(self) -> None:
+        return None  # the server does not tell
 
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]:
         if stopped:

@@ -11,11 +11,11 @@ from rich.text import Text
 
 from fenceline.cli.output import STATUS_STYLES, ago, duration, status_text, text
 from fenceline.cli.progress_text import progress_text
-from fenceline.cli.queue import JobEvent
 from fenceline.model.job import JobRecord
-from fenceline.model.observed import AttemptRecord
+from fenceline.model.observed import AttemptRecord, JobEvent
 
 MIN_BAR, MAX_BAR = 20, 60
+DRAWN = ("attempt.", "job.enqueue", "job.end")
 
 
 def draw_job(
@@ -30,10 +30,12 @@ def draw_job(
         yield ""
         yield Text("attempts", style="bold")
         yield draw_timeline(job, attempts, width=width, now=now)
-    if events:
+    # What is not drawn already is what people did.
+    others = [event for event in events if not event.event.startswith(DRAWN)]
+    if others:
         yield ""
         yield Text("events", style="bold")
-        yield _events(events)
+        yield _events(others)
 
 
 def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, now: datetime) -> Table:
@@ -122,7 +124,7 @@ def _facts(job: JobRecord, now: datetime) -> Table:
 def _events(events: list[JobEvent]) -> Table:
     grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
     for event in events:
-        grid.add_row(_clock(event.at), text(event.actor or "?"), text(event.event), text(event.reason))
+        grid.add_row(_clock(event.at), text(event.actor), text(event.event), text(event.reason))
     return grid
 
 

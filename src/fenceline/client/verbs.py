@@ -15,7 +15,7 @@ from fenceline.client.tracing import enqueue_span
 from fenceline.database import calls, observe_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
-from fenceline.model.observed import AttemptRecord, Event, WorkerRecord
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -151,9 +151,9 @@ class Job(Generic[R_co]):
         """Every attempt of the job, the live one included, first to last."""
         return await self._caller_of().call(observe_calls.list_attempts(self._job_id))
 
-    async def events(self, *, limit: int = 100) -> list[Event]:
-        """What operators did to the job, newest first."""
-        return await self._caller_of().call(observe_calls.list_events(self.id, limit, None))
+    async def events(self) -> list[JobEvent]:
+        """What happened to the job, first to last, and who did it: workers and people."""
+        return await self._caller_of().call(observe_calls.job_events(self._job_id))
 
     async def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""
@@ -417,10 +417,6 @@ class System:
     async def lane_rates(self, seconds: float = 10.0) -> dict[str, float]:
         """Jobs that ended per second by lane, over the last so many seconds."""
         return await self._caller_of().call(observe_calls.lane_rates(seconds))
-
-    async def events(self, subject: str | None = None, *, limit: int = 100, cursor: str | None = None) -> list[Event]:
-        """What operators did, newest first: to one subject (a job's id, a lane, "system") or to all."""
-        return await self._caller_of().call(observe_calls.list_events(subject, limit, cursor))
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

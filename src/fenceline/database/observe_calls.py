@@ -1,11 +1,10 @@
-"""The operations that look at attempts, workers and operators' actions, as `Call`s."""
+"""The operations that look at attempts, events and workers, as `Call`s."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from fenceline.database.calls import Call, Row, from_json
-from fenceline.model.observed import AttemptRecord, Event, WorkerRecord
-from fenceline.model.public_id import format_id, parse_id
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 
 
 def list_attempts(job_id: int) -> Call[list[AttemptRecord]]:
@@ -37,29 +36,14 @@ def list_attempts(job_id: int) -> Call[list[AttemptRecord]]:
     )
 
 
-def list_events(subject: str | None, limit: int, cursor: str | None) -> Call[list[Event]]:
-    """Newest first; the cursor is the id of the last one of the page before."""
-
-    def decode(rows: Sequence[Row]) -> list[Event]:
-        return [
-            Event(
-                id=format_id(row[0]),
-                at=row[1],
-                actor=row[2],
-                action=row[3],
-                subject=row[4],
-                tenant=row[5],
-                reason=row[6],
-                before=from_json(row[7]),
-                after=from_json(row[8]),
-            )
-            for row in rows
-        ]
-
+def job_events(job_id: int) -> Call[list[JobEvent]]:
     return Call(
-        "select id, at, actor, action, subject, tenant, reason, before, after from fenceline.list_events($1, $2, $3)",
-        (subject, limit, None if cursor is None else parse_id(cursor)),
-        decode,
+        "select at, event, actor, reason, details from fenceline.job_events($1)",
+        (job_id,),
+        lambda rows: [
+            JobEvent(at=at, event=event, actor=actor, reason=reason, details=from_json(details))
+            for at, event, actor, reason, details in rows
+        ],
         repeatable=True,
     )
 

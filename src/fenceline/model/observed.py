@@ -24,18 +24,14 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """An operator's action."""
+class JobEvent:
+    """Something that happened to a job: made, claimed, started, ended, or what people did to it."""
 
-    id: str
     at: datetime
+    event: str
     actor: str | None
-    action: str
-    subject: str | None
-    tenant: str | None
     reason: str | None
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
+    details: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
