@@ -4,16 +4,35 @@ import importlib
 
 import click
 
-# Command → module that has a click command of that name. Imported when used, so that `--help` is quick.
-COMMANDS = {
-    "migrate": "fenceline.cli.schema",
-    "schedules": "fenceline.cli.schedules",
-    "server": "fenceline.cli.server",
-    "sql": "fenceline.cli.schema",
-    "token": "fenceline.cli.token",
-    "up": "fenceline.cli.up",
-    "worker": "fenceline.cli.worker",
+from fenceline.cli.settings import SettingsFile, config_option
+
+# Section of `--help` → command → module that has a click command of that name, and the line that `--help` shows. The
+# module is imported when the command is used, so that `--help` is quick; a test compares the line with the docstring.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Run": {
+        "up": ("fenceline.cli.up", "Start everything in this folder."),
+        "worker": ("fenceline.cli.worker", "Run the jobs of APP."),
+        "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
+    },
+    "Watch and steer": {
+        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve, reject or reprioritise them."),
+        "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
+        "workers": ("fenceline.cli.workers", "List the workers, with what they hold and how fresh their leases are."),
+        "schedules": ("fenceline.cli.schedules", "Jobs by the clock: look at schedules, change them, pause them."),
+        "top": ("fenceline.cli.top", "Watch lanes, jobs and workers live, and steer them."),
+        "drain": ("fenceline.cli.workers", "Refuse new jobs from outside."),
+        "resume": ("fenceline.cli.workers", "Accept new jobs again."),
+    },
+    "Set up and look after": {
+        "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
+        "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
+        "sql": ("fenceline.cli.schema", "Print the whole schema as SQL."),
+        "config": ("fenceline.cli.config", "Print every setting: its value, and where it came from."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 
 
 class LazyGroup(click.Group):
@@ -23,21 +42,39 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        command = getattr(importlib.import_module(COMMANDS[cmd_name][0]), cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101 - a mistake in the table above
         return command
 
-    def invoke(self, ctx: click.Context) -> object:
-        """Errors of ours are one clear line, no traceback."""
-        from fenceline.errors import FencelineError  # noqa: PLC0415 - keeps `--help` quick
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        width = max(map(len, COMMANDS))
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
 
+    def invoke(self, ctx: click.Context) -> object:
+        """Errors that people can do something about are one clear line, no traceback."""
         try:
             return super().invoke(ctx)
-        except FencelineError as error:
-            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+        except Exception as error:
+            from fenceline.cli.failures import one_line  # noqa: PLC0415 - keeps `--help` quick
+
+            line = one_line(error)
+            if line is None:
+                raise
+            raise click.ClickException(line) from error
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="fenceline")
-def main() -> None:
-    """Fenceline: a PostgreSQL-native job queue for jobs that matter."""
+@config_option
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Fenceline: a PostgreSQL-native job queue for jobs that matter.
+
+    Every command has --help. Settings come from flags, FENCELINE_… variables, and fenceline.toml or [tool.fenceline] in
+    pyproject.toml; `fenceline config` shows them.
+    """
+    SettingsFile.of(ctx)  # from here on commands find it

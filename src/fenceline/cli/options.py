@@ -1,7 +1,81 @@
-"""Options that several commands share."""
+"""Options that several commands share, and the two ways a command gets at its queue."""
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
-dsn_option = click.option(
-    "--dsn", envvar="FENCELINE_DSN", help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
+from fenceline.cli.settings import setting_option
+
+dsn_option = setting_option(
+    "--dsn", key="dsn", secret=True, help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
 )
+url_option = setting_option("--url", key="url", help="Fenceline server, instead of a database.")
+token_option = setting_option("--token", key="token", secret=True, help="Token for the server.")
+#: On every reading command. The parameter is `as_json`.
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+#: On every command that may ask. The parameter is `yes`.
+yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without asking.")
+
+
+def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make an async function, whose first parameter is a `Queue`, a command over SQL or HTTP.
+
+    Adds `--dsn`, `--url` and `--token`:
+
+    @click.command()
+    @with_queue
+    async def depth(queue: Queue) -> None: ...
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, dsn: str | None, url: str | None, token: str | None, **kwargs: Any) -> None:
+        import asyncio  # noqa: PLC0415 - keeps `--help` quick
+
+        from fenceline.cli.queue import open_queue  # noqa: PLC0415 - as above
+
+        chosen = choose(click.get_current_context(), dsn, url)
+
+        async def work() -> None:
+            async with open_queue(dsn=chosen[0], url=chosen[1], token=token) as queue:
+                await function(queue, *args, **kwargs)
+
+        asyncio.run(work())
+
+    return dsn_option(url_option(token_option(run)))
+
+
+def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """As `with_queue` for what only a database can do: the first parameter is a `Fenceline`. Adds `--dsn`."""
+
+    @functools.wraps(function)
+    def run(*args: Any, dsn: str | None, **kwargs: Any) -> None:
+        import asyncio  # noqa: PLC0415 - keeps `--help` quick
+
+        from fenceline.client.app import Fenceline  # noqa: PLC0415 - as above
+
+        async def work() -> None:
+            async with Fenceline(dsn) as app:
+                await function(app, *args, **kwargs)
+
+        asyncio.run(work())
+
+    return dsn_option(run)
+
+
+def choose(ctx: click.Context, dsn: str | None, url: str | None) -> tuple[str | None, str | None]:
+    """A database or a server: the one that was said more strongly, a flag before the environment before the file."""
+    if not dsn or not url:
+        return dsn or None, url or None
+    order = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
+    by_dsn, by_url = (
+        order.index(source) if (source := ctx.get_parameter_source(name)) in order else len(order)
+        for name in ("dsn", "url")
+    )
+    if by_dsn == by_url:
+        raise click.ClickException(
+            "both a database (--dsn, FENCELINE_DSN) and a server (--url, FENCELINE_URL) are given: say one"
+        )
+    return (dsn, None) if by_dsn < by_url else (None, url)

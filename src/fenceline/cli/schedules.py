@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 @click.group()
 def schedules() -> None:
-    """Jobs by the clock: look at schedules, change them, pause them. Code does not undo what is said here."""
+    """Jobs by the clock: look at schedules, change them, pause them.
+
+    Code does not undo what is said here.
+    """
 
 
 @schedules.command("list")
 @dsn_option
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 @click.option("--next", "count", default=3, show_default=True, help="How many of the next runs to show.")
-def list_schedules(dsn: str | None, as_json: bool, count: int) -> None:  # noqa: FBT001 - click passes flags by name
+def list_schedules(dsn: str | None, as_json: bool, count: int) -> None:
     """Every schedule with its next runs."""
     found = _run(dsn, lambda app: app.schedules.list())
     if as_json:

@@ -1,28 +1,31 @@
 """`fenceline migrate` and `fenceline sql`."""
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import with_app
+
+if TYPE_CHECKING:
+    from fenceline.client.app import Fenceline
 
 
 @click.command()
-@dsn_option
-def migrate(dsn: str | None) -> None:
-    """Bring the database's schema up to date. Harmless to repeat."""
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
+@with_app
+async def migrate(app: "Fenceline") -> None:
+    """Bring the database's schema up to date.
 
-    async def run() -> None:
-        async with Fenceline(dsn) as app:
-            click.echo(await app.migrate())
-
-    asyncio.run(run())
+    Harmless to repeat.
+    """
+    click.echo(await app.migrate())
 
 
 @click.command()
 def sql() -> None:
-    """Print the whole schema as SQL, to read it or to apply it with psql."""
+    """Print the whole schema as SQL.
+
+    To read it, or to apply it with psql.
+    """
     from fenceline.database.ddl import ddl  # noqa: PLC0415 - keeps `--help` quick
 
     click.echo(ddl())

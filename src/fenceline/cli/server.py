@@ -8,33 +8,52 @@ from pathlib import Path
 import click
 
 from fenceline.cli.options import dsn_option
+from fenceline.cli.settings import setting_option
 
 
 @click.command()
 @click.argument("app", required=False)
 @dsn_option
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=8321, show_default=True)
+@setting_option("--host", key="server.host", default="127.0.0.1", help="Address to listen on.")
+@setting_option("--port", key="server.port", default=8321, help="Port to listen on.")
 @click.option("--no-auth", is_flag=True, help="Let everybody on this machine do everything; on loopback only.")
-@click.option("--requests-per-second", default=5000.0, show_default=True, help="Per token; more is answered 429.")
-@click.option("--max-body-bytes", default=4 * 1024 * 1024, show_default=True, help="Larger requests are answered 413.")
-@click.option("--connections", default=10, show_default=True, help="To the database, at most.")
-@click.option("--private-metrics", is_flag=True, help="Ask for a token (workers:view) at /metrics too.")
-@click.option("--oidc-jwks", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Keys of a provider.")
-@click.option("--oidc-issuer", help="What `iss` of its tokens must be.")
-@click.option("--oidc-audience", help="What `aud` of its tokens must be.")
-@click.option("--oidc-role-claim", default="fenceline_role", show_default=True, help="The claim that names the role.")
-@click.option("--oidc-tenant-claim", default="fenceline_tenant", show_default=True, help="… and the tenant.")
+@setting_option(
+    "--requests-per-second", key="server.requests_per_second", default=5000.0, help="Per token; more is answered 429."
+)
+@setting_option(
+    "--max-body-bytes", key="server.max_body_bytes", default=4 * 1024 * 1024, help="Larger requests are answered 413."
+)
+@setting_option("--connections", key="server.connections", default=10, help="To the database, at most.")
+@setting_option(
+    "--private-metrics",
+    key="server.private_metrics",
+    is_flag=True,
+    help="Ask for a token (workers:view) at /metrics too.",
+)
+@setting_option(
+    "--oidc-jwks",
+    key="server.oidc_jwks",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Keys of a provider.",
+)
+@setting_option("--oidc-issuer", key="server.oidc_issuer", help="What `iss` of its tokens must be.")
+@setting_option("--oidc-audience", key="server.oidc_audience", help="What `aud` of its tokens must be.")
+@setting_option(
+    "--oidc-role-claim", key="server.oidc_role_claim", default="fenceline_role", help="The claim that names the role."
+)
+@setting_option(
+    "--oidc-tenant-claim", key="server.oidc_tenant_claim", default="fenceline_tenant", help="… and the tenant."
+)
 def server(
     app: str | None,
     dsn: str | None,
     host: str,
     port: int,
-    no_auth: bool,  # noqa: FBT001 - click passes flags by name
+    no_auth: bool,
     requests_per_second: float,
     max_body_bytes: int,
     connections: int,
-    private_metrics: bool,  # noqa: FBT001 - as above
+    private_metrics: bool,
     oidc_jwks: Path | None,
     oidc_issuer: str | None,
     oidc_audience: str | None,

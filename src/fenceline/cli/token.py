@@ -55,7 +55,7 @@ def create(
     tenant: str | None,
     name: str | None,
     expires: str | None,
-    as_json: bool,  # noqa: FBT001 - click passes flags by name
+    as_json: bool,
 ) -> None:
     """Make a token and print it. It is shown this once; only its hash is kept."""
     from fenceline.database import access_calls  # noqa: PLC0415 - keeps `--help` quick
@@ -77,7 +77,7 @@ def create(
 @dsn_option
 @click.option("--tenant", help="Of this tenant only.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_tokens(dsn: str | None, tenant: str | None, as_json: bool) -> None:  # noqa: FBT001 - as above
+def list_tokens(dsn: str | None, tenant: str | None, as_json: bool) -> None:
     """Show the tokens, newest first; never their secrets."""
     from rich.console import Console  # noqa: PLC0415 - keeps `--help` quick
     from rich.table import Table  # noqa: PLC0415 - as above

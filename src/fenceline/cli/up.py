@@ -14,7 +14,10 @@ from fenceline.model.status import Status
 
 @click.command()
 def up() -> None:
-    """Start the embedded database and a worker, run a few sample jobs, and stay up until Ctrl-C."""
+    """Start everything in this folder.
+
+    The embedded database and a worker, with a few sample jobs; they stay up until Ctrl-C.
+    """
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_up(Console()))
 

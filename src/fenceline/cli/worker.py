@@ -7,23 +7,31 @@ import sys
 import click
 
 from fenceline.cli.options import dsn_option
+from fenceline.cli.settings import setting_option
 
 
 @click.command()
 @click.argument("app")
 @dsn_option
-@click.option("--lanes", help="Lanes to serve, separated by commas; all without it.")
-@click.option("--processes", default=1, show_default=True, help="Child processes.")
-@click.option("--concurrency", default=100, show_default=True, help="Async handlers at a time, per process.")
-@click.option("--threads", default=10, show_default=True, help="Blocking handlers at a time, per process.")
-@click.option("--isolated", default=2, show_default=True, help="Processes for isolated handlers, per process.")
-@click.option("--grace", default=30.0, show_default=True, help="Seconds that handlers have to finish on shutdown.")
-@click.option("--lease", default=30.0, show_default=True, help="Seconds until a silent worker's jobs are taken over.")
+@setting_option("--lanes", key="worker.lanes", help="Lanes to serve, separated by commas; all without it.")
+@setting_option("--processes", key="worker.processes", default=1, help="Child processes.")
+@setting_option("--concurrency", key="worker.concurrency", default=100, help="Async handlers at a time, per process.")
+@setting_option("--threads", key="worker.threads", default=10, help="Blocking handlers at a time, per process.")
+@setting_option("--isolated", key="worker.isolated", default=2, help="Processes for isolated handlers, per process.")
+@setting_option("--grace", key="worker.grace", default=30.0, help="Seconds that handlers have to finish on shutdown.")
+@setting_option(
+    "--lease", key="worker.lease", default=30.0, help="Seconds until a silent worker's jobs are taken over."
+)
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Where the metrics are served.")
-@click.option("--metrics-port", type=int, help="Serve Prometheus metrics of all children; needs fenceline[metrics].")
+@setting_option("--log-format", key="worker.log_format", type=click.Choice(["text", "json"]), default="text")
+@setting_option("--metrics-host", key="worker.metrics_host", default="127.0.0.1", help="Where the metrics are served.")
+@setting_option(
+    "--metrics-port",
+    key="worker.metrics_port",
+    type=int,
+    help="Serve Prometheus metrics of all children; needs fenceline[metrics].",
+)
 def worker(
     app: str,
     dsn: str | None,
@@ -34,13 +42,16 @@ def worker(
     isolated: int,
     grace: float,
     lease: float,
-    once: bool,  # noqa: FBT001 - click passes flags by name
+    once: bool,
     empty_exit: int,
     log_format: str,
     metrics_port: int | None,
     metrics_host: str,
 ) -> None:
-    """Run the jobs of APP (module:attribute, found from the current folder) until SIGTERM or Ctrl-C."""
+    """Run the jobs of APP.
+
+    APP is module:attribute, found from the current folder. Runs until SIGTERM or Ctrl-C.
+    """
     from fenceline.worker.application import load_app  # noqa: PLC0415 - keeps `--help` quick
     from fenceline.worker.logs import configure_logging  # noqa: PLC0415 - as above
     from fenceline.worker.metrics import Metrics  # noqa: PLC0415 - as above

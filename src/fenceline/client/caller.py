@@ -6,7 +6,7 @@ is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller 
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fenceline.client import connections
@@ -62,6 +62,7 @@ def _is_refused_connection(error: BaseException) -> bool:
 class Caller:
     def __init__(self, source: Source, pool_size: int, *, tracing: bool | None = None) -> None:
         self.tracing = tracing
+        self.pauses: Sequence[float] = PAUSES
         self._source = source
         self._pool = Pool(self.connect, pool_size)
         self._checked = False
@@ -73,7 +74,7 @@ class Caller:
         """Run a call on the pool, or on the connection that the caller brought."""
         if connection is not None:
             return await connections.run(connection, call)
-        for pause in (*PAUSES, None):
+        for pause in (*self.pauses, None):
             sent = False
             try:
                 async with self._pool.connection() as own:
@@ -96,7 +97,7 @@ class Caller:
                     ) from error
                 if pause is None:
                     raise DatabaseUnavailable(
-                        f"the database cannot be reached: {error}. Tried {len(PAUSES) + 1} times"
+                        f"the database cannot be reached: {error}. Tried {len(self.pauses) + 1} times"
                     ) from error
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
         raise AssertionError("unreachable")

@@ -11,9 +11,10 @@ from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.sync_caller import SyncCallerOf
 from fenceline.client.tracing import enqueue_span
-from fenceline.database import calls
+from fenceline.database import calls, observe_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -144,6 +145,14 @@ class SyncJob(Generic[R_co]):
         """Log lines of all attempts in order, after a given one."""
         place = (0, 0) if after is None else (after.token, after.line)
         return self._caller_of().call(calls.read_log(self._job_id, place, limit))
+
+    def attempts(self) -> list[AttemptRecord]:
+        """Every attempt of the job, the live one included, first to last."""
+        return self._caller_of().call(observe_calls.list_attempts(self._job_id))
+
+    def events(self) -> list[JobEvent]:
+        """What happened to the job, first to last, and who did it: workers and people."""
+        return self._caller_of().call(observe_calls.job_events(self._job_id))
 
     def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""
@@ -401,6 +410,14 @@ class SyncSystem:
     def depth(self, lane: str | None = None) -> int:
         """How many jobs a worker could start now: the number for autoscalers."""
         return self._caller_of().call(calls.depth(lane))
+
+    def workers(self, *, stopped: bool = False) -> list[WorkerRecord]:
+        """The workers that are signed on; with `stopped` also those that were, the last 100."""
+        return self._caller_of().call(observe_calls.list_workers(stopped=stopped))
+
+    def lane_rates(self, seconds: float = 10.0) -> dict[str, float]:
+        """Jobs that ended per second by lane, over the last so many seconds."""
+        return self._caller_of().call(observe_calls.lane_rates(seconds))
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

@@ -12,9 +12,10 @@ from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.caller import CallerOf
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.tracing import enqueue_span
-from fenceline.database import calls
+from fenceline.database import calls, observe_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -145,6 +146,14 @@ class Job(Generic[R_co]):
         """Log lines of all attempts in order, after a given one."""
         place = (0, 0) if after is None else (after.token, after.line)
         return await self._caller_of().call(calls.read_log(self._job_id, place, limit))
+
+    async def attempts(self) -> list[AttemptRecord]:
+        """Every attempt of the job, the live one included, first to last."""
+        return await self._caller_of().call(observe_calls.list_attempts(self._job_id))
+
+    async def events(self) -> list[JobEvent]:
+        """What happened to the job, first to last, and who did it: workers and people."""
+        return await self._caller_of().call(observe_calls.job_events(self._job_id))
 
     async def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""
@@ -400,6 +409,14 @@ class System:
     async def depth(self, lane: str | None = None) -> int:
         """How many jobs a worker could start now: the number for autoscalers."""
         return await self._caller_of().call(calls.depth(lane))
+
+    async def workers(self, *, stopped: bool = False) -> list[WorkerRecord]:
+        """The workers that are signed on; with `stopped` also those that were, the last 100."""
+        return await self._caller_of().call(observe_calls.list_workers(stopped=stopped))
+
+    async def lane_rates(self, seconds: float = 10.0) -> dict[str, float]:
+        """Jobs that ended per second by lane, over the last so many seconds."""
+        return await self._caller_of().call(observe_calls.lane_rates(seconds))
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

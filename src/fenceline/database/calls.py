@@ -37,7 +37,7 @@ class Enqueued:
     created: bool
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
     # asyncpg hands JSON over as text, psycopg as objects.
     return json.loads(value) if isinstance(value, str | bytes) else value
 
@@ -103,7 +103,7 @@ def enqueue_jobs(specs: Sequence[Mapping[str, Any]], *, actor: str | None) -> Ca
 
 def get_job(job_id: int) -> Call[JobRecord | None]:
     def decode(rows: Sequence[Row]) -> JobRecord | None:
-        found = _from_json(_scalar(rows))
+        found = from_json(_scalar(rows))
         return None if found is None else JobRecord.from_json(found)
 
     return Call("select fenceline.get_job($1)", (job_id,), decode, repeatable=True)
@@ -124,7 +124,7 @@ def list_jobs(
     def decode(rows: Sequence[Row]) -> JobPage:
         jobs, next_cursor = rows[0]
         return JobPage(
-            items=[JobRecord.from_json(row) for row in _from_json(jobs)],
+            items=[JobRecord.from_json(row) for row in from_json(jobs)],
             next_cursor=None if next_cursor is None else format_id(next_cursor),
         )
 
@@ -155,9 +155,9 @@ def outcomes(job_ids: list[int]) -> Call[dict[int, Outcome | None]]:
             if status is None
             else Outcome(
                 status=Status(status),
-                result=_from_json(result),
-                error=_from_json(error),
-                errors=_from_json(errors),
+                result=from_json(result),
+                error=from_json(error),
+                errors=from_json(errors),
             )
             for job_id, status, result, error, errors in rows
         }
@@ -177,7 +177,7 @@ def watch_jobs(job_ids: list[int], seconds: float) -> Call[None]:
 def read_log(job_id: int, after: tuple[int, int], limit: int) -> Call[list[LogLine]]:
     def decode(rows: Sequence[Row]) -> list[LogLine]:
         return [
-            LogLine(token=token, line=line, at=at, level=level, message=message, fields=_from_json(fields))
+            LogLine(token=token, line=line, at=at, level=level, message=message, fields=from_json(fields))
             for token, line, at, level, message, fields in rows
         ]
 

@@ -1,0 +1,194 @@
+"""One verb for several jobs: count, ask, do with a progress bar, and say what was not done."""
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import click
+
+from fenceline.cli.filters import filter_options
+from fenceline.cli.options import json_option, yes_option
+from fenceline.cli.output import console, print_json
+from fenceline.cli.queue import JobFilter, Queue
+from fenceline.errors import RefusedError
+from fenceline.model.public_id import format_id, parse_id
+from fenceline.model.status import Status
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PAGE = 1000
+AT_ONCE = 4  # as many as the client has connections
+LISTED = 20  # so many jobs are named one by one; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """`act` does it to one job and says what became of it; `statuses` are those that it fits."""
+
+    name: str
+    statuses: tuple[Status, ...]
+    act: Callable[[str], Awaitable[str]]
+    usual: tuple[Status, ...] = ()  # what filters mean without a status, if not all of them
+
+
+@dataclass(slots=True)
+class Report:
+    done: dict[str, str] = field(default_factory=dict)
+    not_done: dict[str, str] = field(default_factory=dict)
+
+
+def bulk_options(function: F) -> F:
+    """IDs, filters, `--all`, `--dry-run`, `--yes` and `--json`."""
+    for option in (
+        json_option,
+        yes_option,
+        click.option("--dry-run", is_flag=True, help="Only say how many jobs it would be."),
+        click.option("--all", "everything", is_flag=True, help="Every job that the verb fits, without a filter."),
+        filter_options,
+        click.argument("ids", metavar="[ID]...", nargs=-1),
+    ):
+        function = option(function)
+    return function
+
+
+async def run_bulk(
+    queue: Queue,
+    verb: Verb,
+    ids: tuple[str, ...],
+    which: JobFilter,
+    *,
+    everything: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """The whole of a bulk command. Exits 1 when something was not done."""
+    if bool(ids) + bool(which) + everything != 1:
+        raise click.UsageError(
+            f"say which jobs to {verb.name}: IDs, or filters such as --kind, or --all" + (", not both" if ids else "")
+        )
+    if ids:
+        chosen = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # a mistyped one stops all
+        counts = ""
+    else:
+        chosen, counts = await _find(queue, verb, which)
+    if dry_run or not chosen:
+        _say_count(verb, len(chosen), counts, as_json=as_json)
+        return
+    if len(chosen) > 1 or not ids:
+        _ask(verb, len(chosen), counts, yes=yes)
+    report = await _do(verb, chosen)
+    _say(verb, report, as_json=as_json)
+    if report.not_done:
+        click.get_current_context().exit(1)
+
+
+async def _find(queue: Queue, verb: Verb, which: JobFilter) -> tuple[list[str], str]:
+    """The ids of the jobs that match and that the verb fits, and their kinds and statuses in words."""
+    misfits = [status for status in which.status if Status(status) not in verb.statuses]
+    if misfits:
+        raise click.ClickException(
+            f"jobs that are {', '.join(misfits)} cannot be {_past(verb.name)}: "
+            f"use --status {', '.join(sorted(verb.statuses))}"
+        )
+    which = replace(which, status=which.status or tuple(map(str, verb.usual or verb.statuses)))
+    found: list[str] = []
+    kinds: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    cursor: str | None = None
+    with console(stderr=True).status("counting …") as status:
+        while True:
+            page = await queue.list_jobs(which, limit=PAGE, cursor=cursor)
+            found += [job.id for job in page.items]
+            kinds.update(job.kind for job in page.items)
+            statuses.update(job.status for job in page.items)
+            status.update(f"counting … {len(found)}")
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+    counts = (", ".join(f"{count} {name}" for name, count in counter.most_common(5)) for counter in (statuses, kinds))
+    return found, "; ".join(counts) if found else ""
+
+
+def _ask(verb: Verb, count: int, counts: str, *, yes: bool) -> None:
+    if yes:
+        return
+    what = f"{verb.name} {_jobs(count)}" + (f" ({counts})" if counts else "")
+    if not sys.stdin.isatty():
+        raise click.ClickException(f"this would {what}: add --yes to do it without a question")
+    if not click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
+        raise click.ClickException("nothing was changed")
+
+
+async def _do(verb: Verb, ids: list[str]) -> Report:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    report = Report()
+    waiting = iter(ids)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+        disable=len(ids) == 1 or not sys.stderr.isatty(),
+    ) as progress:
+        task = progress.add_task(verb.name, total=len(ids))
+
+        async def work() -> None:
+            for job_id in waiting:
+                try:
+                    report.done[job_id] = await verb.act(job_id)
+                except RefusedError as error:  # anything else would befall the others too
+                    if len(ids) == 1:
+                        raise
+                    report.not_done[job_id] = str(error)
+                progress.advance(task)
+
+        tasks = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(ids)))]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for running in tasks:
+                running.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    return report
+
+
+def _say_count(verb: Verb, count: int, counts: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"count": count})
+    else:
+        click.echo(f"{_jobs(count)} to {verb.name}" + (f": {counts}" if counts else ""))
+
+
+def _say(verb: Verb, report: Report, *, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "done": [{"id": job_id, "outcome": outcome} for job_id, outcome in report.done.items()],
+                "not_done": [{"id": job_id, "error": error} for job_id, error in report.not_done.items()],
+            }
+        )
+        return
+    if len(report.done) <= LISTED:
+        for job_id, outcome in report.done.items():
+            click.echo(f"{job_id} {outcome}")
+    else:
+        click.echo(f"{_jobs(len(report.done))} {_past(verb.name)}")
+    for error, count in Counter(report.not_done.values()).most_common(LISTED):
+        click.echo(f"not done: {error}" + (f" ({count} times)" if count > 1 else ""), err=True)
+    if len(report.not_done) > LISTED:
+        click.echo(f"{_jobs(len(report.not_done))} not {_past(verb.name)}", err=True)
+
+
+def _jobs(count: int) -> str:
+    return f"{count} job" if count == 1 else f"{count} jobs"
+
+
+def _past(verb: str) -> str:
+    return {"cancel": "cancelled", "retry": "retried"}.get(verb, verb + ("d" if verb.endswith("e") else "ed"))

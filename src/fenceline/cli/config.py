@@ -1,0 +1,85 @@
+"""`fenceline config`: every setting with its value and where it came from."""
+
+import os
+import re
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from fenceline.cli.options import dsn_option, json_option, token_option, url_option
+from fenceline.cli.output import console, print_json, table, text
+from fenceline.cli.settings import Setting, SettingsFile, config_option, origin, settings_of, variable
+
+#: Read by the client and the database, not by a flag of the command line.
+PLAIN_VARIABLES = {
+    "home": ("FENCELINE_HOME", ".fenceline"),
+    "lanes": ("FENCELINE_LANES", None),
+}
+_PASSWORD = re.compile(r"(?i)(?<=password=)[^&\s]*")
+HIDDEN = "••••"
+
+
+@click.command()
+@config_option
+@dsn_option
+@url_option
+@token_option
+@json_option
+@click.pass_context
+def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
+    """Print every setting: its value, and where it came from.
+
+    Passwords and tokens are hidden.
+    """
+    rows = [_row(ctx, param) for param in ctx.command.params if isinstance(param, Setting)]
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)  # noqa: S101 - it has this command
+    for name in root.list_commands(ctx):
+        rows += [_row(ctx, setting) for setting in settings_of(ctx, name).values()]
+    rows += [
+        {"key": key, "value": os.environ.get(name) or default, "source": name if os.environ.get(name) else "default"}
+        for key, (name, default) in PLAIN_VARIABLES.items()
+    ]
+    file = SettingsFile.of(ctx).path
+    if as_json:
+        print_json({"file": None if file is None else str(file.resolve()), "settings": rows})
+        return
+    lines = table("SETTING", "VALUE", "FROM")
+    for row in rows:
+        came = text(row["source"])
+        lines.add_row(text(row["key"]), _shown(row["value"]), f"[dim]{came}[/]" if came == "default" else came)
+    console().print(lines)
+    click.echo(f"file: {file}" if file else "no settings file", err=True)
+
+
+def _row(ctx: click.Context, setting: Setting) -> dict[str, Any]:
+    value, source = setting.effective(ctx, {} if "." in setting.key else _given(ctx, setting))
+    return {
+        "key": setting.key,
+        "value": redacted(setting, value),
+        "source": origin(setting, ctx, source),
+        "variable": variable(setting.key),
+    }
+
+
+def _given(ctx: click.Context, setting: Setting) -> dict[str, Any]:
+    """What the command line said about a setting of this very command."""
+    name = setting.name or ""
+    return {name: ctx.params[name]} if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE else {}
+
+
+def redacted(setting: Setting, value: Any) -> Any:
+    """A secret without its secret part: the URL of a database still tells the server and the user."""
+    if not setting.secret or not value:
+        return value
+    scheme, separator, rest = str(value).partition("://")
+    if not separator:
+        return HIDDEN
+    login, at, where = rest.rpartition("@")
+    user, colon, _ = login.partition(":")
+    return f"{scheme}://{user}{colon and ':' + HIDDEN}{at}{_PASSWORD.sub(HIDDEN, where)}"
+
+
+def _shown(value: Any) -> str:
+    return "[dim]not set[/]" if value is None else text(value)

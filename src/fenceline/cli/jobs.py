@@ -1,0 +1,171 @@
+"""`fenceline jobs list|show|logs`; the verbs that change jobs are in `job_verbs.py`."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import click
+
+from fenceline.cli import job_verbs
+from fenceline.cli.filters import filter_options
+from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.output import ago, console, duration, print_json, status_text, table, text, to_json
+from fenceline.cli.queue import JobFilter, Queue
+
+if TYPE_CHECKING:
+    from fenceline.model.job import JobPage, JobRecord, LogLine
+
+PAGE = 1000
+FOLLOW_SECONDS = 0.4
+
+
+@click.group()
+def jobs() -> None:
+    """See jobs, and cancel, retry, approve, reject or reprioritise them."""
+
+
+for _verb in job_verbs.VERBS:
+    jobs.add_command(_verb)
+
+
+@jobs.command("list")
+@filter_options
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="So many jobs at most.")
+@click.option("--cursor", help="Go on from the `next_cursor` of another list.")
+@json_option
+@with_queue
+async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List jobs, newest first."""
+    page = await collect(queue, which, limit=limit, cursor=cursor)
+    if as_json:
+        print_json({"items": page.items, "next_cursor": page.next_cursor})
+        return
+    rows = table("ID", "KIND", "STATUS", "LANE", "PRIORITY", "ATTEMPT", "CREATED", "TOOK", "", right=("PRIORITY",))
+    for job in page.items:
+        rows.add_row(
+            job.id,
+            text(job.kind),
+            status_text(job.status, job.waiting_for),
+            text(job.lane),
+            str(job.priority),
+            f"{job.attempt}/{job.max_attempts}",
+            ago(job.created_at),
+            _took(job),
+            text(remark(job)),
+        )
+    if page.items:
+        console().print(rows)
+    if page.next_cursor is not None:
+        click.echo(f"There are more: --limit {limit * 2}, or --cursor {page.next_cursor}", err=True)
+    elif not page.items:
+        click.echo("No such jobs.", err=True)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@with_queue
+async def show(queue: Queue, job_id: str, as_json: bool) -> None:
+    """Show everything about the job ID, with the timeline of its attempts."""
+    from dataclasses import asdict  # noqa: PLC0415 - only where it is used
+
+    from fenceline.cli.timeline import draw_job  # noqa: PLC0415 - keeps `--help` quick
+
+    job = await queue.get_job(job_id)
+    attempts = await queue.attempts(job_id)
+    events = await queue.events(job_id)
+    if as_json:
+        print_json({**asdict(job), "attempts": attempts, "events": events})
+    else:
+        out = console()
+        for part in draw_job(job, attempts, events, width=min(out.width, 120)):
+            out.print(part)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until the job ends.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Start with the last N lines.")
+@json_option
+@with_queue
+async def logs(queue: Queue, job_id: str, follow: bool, tail: int | None, as_json: bool) -> None:
+    """Print what the job ID logged; with --json one object per line."""
+    last: LogLine | None = None
+    job = await queue.get_job(job_id)
+    if tail is not None:
+        lines = [line async for line in _lines(queue, job_id, None)]
+        last = lines[-1] if lines else None
+        for line in lines[max(len(lines) - tail, 0) :]:
+            _print_line(line, as_json=as_json)
+    while True:
+        async for line in _lines(queue, job_id, last):
+            _print_line(line, as_json=as_json)
+            last = line
+        # Asked in this order: what an attempt logs is stored before its end, so after the end nothing is missed.
+        if not follow or job.status.is_final:
+            break
+        await asyncio.sleep(FOLLOW_SECONDS)
+        job = await queue.get_job(job_id)
+    if follow:
+        click.echo(f"{job.id} {job.status}{_reason(job)}", err=True)
+
+
+async def collect(queue: Queue, which: JobFilter, *, limit: int, cursor: str | None = None) -> "JobPage":
+    """So many jobs, over as many pages as it takes: a page may be short, or empty, before the end."""
+    from fenceline.model.job import JobPage  # noqa: PLC0415 - keeps `--help` quick
+
+    items: list[JobRecord] = []
+    while True:
+        page = await queue.list_jobs(which, limit=min(limit - len(items), PAGE), cursor=cursor)
+        items += page.items
+        cursor = page.next_cursor
+        if cursor is None or len(items) >= limit:
+            return JobPage(items=items, next_cursor=cursor)
+
+
+def remark(job: "JobRecord") -> str:
+    """The most telling thing about a job, in a few words."""
+    from fenceline.cli.progress_text import progress_text  # noqa: PLC0415 - keeps `--help` quick
+
+    if job.error:
+        return str(job.error.get("message") or job.error.get("code") or "").partition("\n")[0][:200]
+    if job.cancel_requested_at is not None:
+        return "asked to stop"
+    if job.status == "scheduled":
+        return ago(job.run_at)
+    if not job.status.is_final:
+        return progress_text(job.phase, job.progress)
+    return ""
+
+
+async def _lines(queue: Queue, job_id: str, after: "LogLine | None") -> AsyncIterator["LogLine"]:
+    while lines := await queue.logs(job_id, after):
+        for line in lines:
+            yield line
+        after = lines[-1]
+
+
+def _print_line(line: "LogLine", *, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(line, indent=None))
+        return
+    colours = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
+    extra = "".join(f" {name}={_short(value)}" for name, value in (line.fields or {}).items())
+    moment = line.at.astimezone().strftime("%H:%M:%S.%f")[:-3]
+    level = click.style(f"{line.level:<7}", fg=colours.get(line.level, "blue"))
+    click.echo(f"{click.style(moment, dim=True)} {level} {line.message}{click.style(extra, dim=True)}")
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
+
+
+def _reason(job: "JobRecord") -> str:
+    return f": {remark(job)}" if job.error else ""
+
+
+def _took(job: "JobRecord") -> str:
+    if job.started_at is None or job.finished_at is None:
+        return ""
+    return duration((job.finished_at - job.started_at).total_seconds())

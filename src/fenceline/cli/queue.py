@@ -1,0 +1,93 @@
+"""A queue as commands see it, whichever way they reach it: over SQL (`direct.py`) or over HTTP (`remote.py`)."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any, Protocol
+
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
+from fenceline.model.status import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """Which jobs: several values of one field mean any of them; labels must all match."""
+
+    status: tuple[str, ...] = ()
+    kind: tuple[str, ...] = ()
+    lane: tuple[str, ...] = ()
+    tenant: tuple[str, ...] = ()
+    labels: Mapping[str, str] | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it leaves anything out."""
+        return any(getattr(self, field.name) for field in fields(self))
+
+
+class Queue(Protocol):
+    """Every method raises `FencelineError` or `InvalidId` with a message for people."""
+
+    async def enqueue(self, kind: str, args: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        """The id of the new (or found) job; `options` by their names in HTTP."""
+        ...
+
+    async def list_jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage: ...
+
+    async def get_job(self, job_id: str) -> JobRecord: ...
+
+    async def attempts(self, job_id: str) -> list[AttemptRecord]: ...
+
+    async def events(self, job_id: str) -> list[JobEvent]:
+        """First to last."""
+        ...
+
+    async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
+        """The next lines, some hundreds at most; none: there are no more now."""
+        ...
+
+    async def cancel(self, job_id: str, *, reason: str | None, force: bool) -> Status: ...
+
+    async def retry(self, job_id: str) -> str:
+        """The id of the new job."""
+        ...
+
+    async def approve(self, job_id: str, *, reason: str | None) -> Status: ...
+
+    async def reject(self, job_id: str, *, reason: str | None) -> Status: ...
+
+    async def reprioritise(self, job_id: str, priority: int) -> None: ...
+
+    async def lanes(self) -> list[Lane]: ...
+
+    async def set_lane(self, name: str, changes: Mapping[str, Any], *, create: bool) -> Lane:
+        """Change a lane that exists, or make a new one."""
+        ...
+
+    async def lane_rates(self) -> dict[str, float] | None:
+        """Jobs that ended per second by lane, of late; None: not known here."""
+        ...
+
+    async def workers(self, *, stopped: bool) -> list[WorkerRecord]: ...
+
+    async def drain(self, *, reason: str | None) -> None: ...
+
+    async def resume(self) -> None: ...
+
+
+@asynccontextmanager
+async def open_queue(*, dsn: str | None, url: str | None, token: str | None) -> AsyncIterator[Queue]:
+    """The queue of a server, else of a database, else of the embedded one; closed at the end."""
+    if url is not None:
+        from fenceline.cli.remote import RemoteQueue  # noqa: PLC0415 - httpx is an extra
+
+        async with RemoteQueue(url, token) as remote:
+            yield remote
+        return
+    from fenceline.cli.direct import DirectQueue  # noqa: PLC0415 - only where it is used
+
+    async with DirectQueue(dsn) as direct:
+        yield direct

@@ -1,0 +1,192 @@
+"""A queue over HTTP: the same interface as `direct.py`, by the routes of the server."""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from fenceline.cli.queue import JobFilter
+from fenceline.errors import SQLSTATES, FencelineError, RefusedError
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
+from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
+from fenceline.model.public_id import parse_id
+from fenceline.model.status import Status
+
+if TYPE_CHECKING:
+    import httpx
+
+R = TypeVar("R")
+
+TIMEOUT_SECONDS = 30.0
+_BY_CODE = {refusal.code: refusal for refusal in SQLSTATES.values()}
+
+
+class ServerUnavailable(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+    """The server cannot be reached, or is no Fenceline server."""
+
+
+class NotAllowed(FencelineError):  # noqa: N818 - as above
+    """The server does not accept the token, or the token's role may not do this."""
+
+
+class RemoteQueue:
+    """See `Queue`. What it does is audited under the token's name."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        try:
+            import httpx  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise FencelineError("--url needs httpx: pip install 'fenceline[cli]'") from error
+        self._url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = httpx.AsyncClient(base_url=self._url, headers=headers, timeout=TIMEOUT_SECONDS)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+    async def enqueue(self, kind: str, args: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        body = {"kind": kind, "args": dict(args), **options}
+        return str((await self._call("POST", "/v1/jobs", body=body))["id"])
+
+    async def list_jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+        query: dict[str, Any] = {
+            "status": which.status,
+            "kind": which.kind,
+            "lane": which.lane,
+            "tenant": which.tenant,
+            "label": tuple(f"{name}:{value}" for name, value in (which.labels or {}).items()),
+            "created_after": which.created_after and which.created_after.isoformat(),
+            "created_before": which.created_before and which.created_before.isoformat(),
+            "limit": limit,
+            "cursor": cursor,
+        }
+        page = await self._call("GET", "/v1/jobs", query={name: value for name, value in query.items() if value})
+        return JobPage(items=[_record(JobRecord, row) for row in page["items"]], next_cursor=page.get("next_cursor"))
+
+    async def get_job(self, job_id: str) -> JobRecord:
+        return _record(JobRecord, await self._of_job("GET", job_id))
+
+    async def attempts(self, job_id: str) -> list[AttemptRecord]:
+        return [_record(AttemptRecord, row) for row in _items(await self._of_job("GET", job_id, "/attempts"))]
+
+    async def events(self, job_id: str) -> list[JobEvent]:
+        return [_record(JobEvent, row) for row in _items(await self._of_job("GET", job_id, "/events"))]
+
+    async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
+        query = {} if after is None else {"cursor": f"{after.token}-{after.line}"}
+        return [_record(LogLine, row) for row in _items(await self._of_job("GET", job_id, "/logs", query=query))]
+
+    async def cancel(self, job_id: str, *, reason: str | None, force: bool) -> Status:
+        return Status(
+            (await self._of_job("POST", job_id, "/cancel", body={"reason": reason, "force": force}))["status"]
+        )
+
+    async def retry(self, job_id: str) -> str:
+        return str((await self._of_job("POST", job_id, "/retry", body={}))["id"])
+
+    async def approve(self, job_id: str, *, reason: str | None) -> Status:
+        return Status((await self._of_job("POST", job_id, "/approve", body={"reason": reason}))["status"])
+
+    async def reject(self, job_id: str, *, reason: str | None) -> Status:
+        return Status((await self._of_job("POST", job_id, "/reject", body={"reason": reason}))["status"])
+
+    async def reprioritise(self, job_id: str, priority: int) -> None:
+        parse_id(job_id)
+        await self._call("PATCH", f"/v1/admin/workers/jobs/{job_id}/priority", body={"priority": priority})
+
+    async def lanes(self) -> list[Lane]:
+        return [_record(Lane, row) for row in _items(await self._call("GET", "/v1/admin/workers/lanes"))]
+
+    async def set_lane(self, name: str, changes: Mapping[str, Any], *, create: bool) -> Lane:
+        answer = await self._call(
+            "POST" if create else "PATCH", f"/v1/admin/workers/lanes/{_segment(name)}", body=dict(changes)
+        )
+        return _record(Lane, answer)
+
+    async def lane_rates(self) -> None:
+        return None  # the server does not tell
+
+    async def workers(self, *, stopped: bool) -> list[WorkerRecord]:
+        if stopped:
+            raise FencelineError("the server tells of workers that are signed on only: use --dsn to see others")
+        fleet = await self._call("GET", "/v1/admin/workers/status")
+        found = [(row, False) for row in fleet["workers"]] + [(row, True) for row in fleet["runners"]]
+        return [_record(WorkerRecord, {**row, "runner": runner, "running": row["in_use"]}) for row, runner in found]
+
+    async def drain(self, *, reason: str | None) -> None:
+        await self._call("POST", "/v1/admin/drain", body={"reason": reason})
+
+    async def resume(self) -> None:
+        await self._call("POST", "/v1/admin/resume", body={})
+
+    async def _of_job(self, method: str, job_id: str, rest: str = "", **more: Any) -> Any:
+        parse_id(job_id)  # the server would only say that there is no such job
+        return await self._call(method, f"/v1/jobs/{job_id}{rest}", **more)
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Any:
+        import httpx  # noqa: PLC0415 - an extra
+
+        try:
+            answer = await self._client.request(method, path, params=query, json=body)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ServerUnavailable(
+                f"the server {self._url} cannot be reached ({str(error) or type(error).__name__}): "
+                "check --url (or FENCELINE_URL), and that `fenceline server` is running there"
+            ) from error
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        raise _refusal(answer, self._url)
+
+
+def _refusal(answer: "httpx.Response", url: str) -> FencelineError:
+    try:
+        problem = answer.json()
+        message = problem.get("detail") or problem.get("title") or answer.reason_phrase
+        code = problem.get("code")
+    except (ValueError, AttributeError):
+        return ServerUnavailable(
+            f"{url} answered {answer.status_code} {answer.reason_phrase}, which no Fenceline server says: check --url"
+        )
+    match code:
+        case "unauthenticated":
+            return NotAllowed(f"{message}: give a valid token with --token (or FENCELINE_TOKEN)")
+        case "forbidden":
+            return NotAllowed(f"{message}: this token's role may not do that; use a token of another role")
+    return _BY_CODE.get(problem.get("reason") or code, RefusedError)(message)
+
+
+def _record(cls: type[R], row: Mapping[str, Any]) -> R:
+    """A frozen record from JSON; what the server does not say is None, what this program does not know is left out."""
+    values: dict[str, Any] = {}
+    for field in fields(cls):  # type: ignore[arg-type]  # every record is a dataclass
+        value = row.get(field.name)
+        if isinstance(value, str):
+            if field.type is Status:
+                value = Status(value)
+            elif field.type in (datetime, datetime | None):
+                value = datetime.fromisoformat(value)
+        values[field.name] = value
+    return cls(**values)
+
+
+def _items(answer: Any) -> list[Any]:
+    return list(answer["items"])
+
+
+def _segment(name: str) -> str:
+    from urllib.parse import quote  # noqa: PLC0415 - keeps the import of this module light
+
+    return quote(name, safe="")

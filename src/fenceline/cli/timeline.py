@@ -1,0 +1,140 @@
+"""`jobs show`: what is known of a job, and its attempts drawn to scale."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fenceline.cli.output import STATUS_STYLES, ago, duration, status_text, text
+from fenceline.cli.progress_text import progress_text
+from fenceline.model.job import JobRecord
+from fenceline.model.observed import AttemptRecord, JobEvent
+
+MIN_BAR, MAX_BAR = 20, 60
+DRAWN = ("attempt.", "job.enqueue", "job.end")
+
+
+def draw_job(
+    job: JobRecord, attempts: list[AttemptRecord], events: list[JobEvent], *, width: int, now: datetime | None = None
+) -> Iterator[RenderableType]:
+    now = now or datetime.now(UTC)
+    yield Text.assemble(
+        (job.id, "bold"), "  ", job.kind, "  ", Text.from_markup(status_text(job.status, job.waiting_for))
+    )
+    yield _facts(job, now)
+    if attempts:
+        yield ""
+        yield Text("attempts", style="bold")
+        yield draw_timeline(job, attempts, width=width, now=now)
+    # What is not drawn already is what people did.
+    others = [event for event in events if not event.event.startswith(DRAWN)]
+    if others:
+        yield ""
+        yield Text("events", style="bold")
+        yield _events(others)
+
+
+def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, now: datetime) -> Table:
+    """A bar per attempt, from the job's creation to its end (or now): `░` claimed, `█` running, `▶` still running."""
+    first = job.created_at
+    last = max([moment for a in attempts for moment in (a.ended_at or now,)] + [job.finished_at or now])
+    cells = max(MIN_BAR, min(MAX_BAR, width - 60))
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for column in ("number", "outcome", "bar", "took", "worker", "why"):
+        grid.add_column(column, no_wrap=column != "why", overflow="fold" if column == "why" else "ellipsis")
+    span = f"{_clock(first)} {'─' * max(cells - 18, 1)} {_clock(last)}"
+    grid.add_row("", "", f"[dim]{span}[/]", "", "", "")
+    for attempt in attempts:
+        outcome = attempt.outcome or ("running" if job.status == "running" else "claimed")
+        style = STATUS_STYLES.get(outcome, "default")
+        grid.add_row(
+            "" if attempt.number is None else f"#{attempt.number}",
+            f"[{style}]{outcome}[/]",
+            Text(_bar(attempt, first, last, cells), style=style),
+            _took(attempt, now),
+            text(attempt.worker or (attempt.actor and f"by {attempt.actor}")),
+            text(_why(attempt)),
+        )
+    return grid
+
+
+def _bar(attempt: AttemptRecord, first: datetime, last: datetime, cells: int) -> str:
+    if attempt.claimed_at is None:  # ended unclaimed: a moment, not a span
+        at = attempt.ended_at or last
+        return " " * _cell(at, first, last, cells - 1) + "◆"
+    claimed = _cell(attempt.claimed_at, first, last, cells - 1)
+    started = _cell(attempt.started_at or attempt.claimed_at, first, last, cells - 1)
+    ended = max(_cell(attempt.ended_at or last, first, last, cells), started + 1)
+    bar = " " * claimed + "░" * (started - claimed) + "█" * (ended - started)
+    return bar if attempt.ended_at else bar[:-1] + "▶"
+
+
+def _cell(moment: datetime, first: datetime, last: datetime, cells: int) -> int:
+    whole = (last - first).total_seconds()
+    share = (moment - first).total_seconds() / whole if whole > 0 else 0.0
+    return round(max(0.0, min(1.0, share)) * cells)
+
+
+def _took(attempt: AttemptRecord, now: datetime) -> str:
+    since = attempt.started_at or attempt.claimed_at
+    return "" if since is None else duration(((attempt.ended_at or now) - since).total_seconds())
+
+
+def _why(attempt: AttemptRecord) -> str:
+    error, metadata = attempt.error or {}, attempt.metadata or {}
+    code, message = error.get("code"), str(error.get("message") or metadata.get("reason") or "").partition("\n")[0]
+    return message if code in (None, "error") else f"{code}: {message}"
+
+
+def _facts(job: JobRecord, now: datetime) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    by = f" by {job.created_by}" if job.created_by else ""
+    facts: list[tuple[str, Any]] = [
+        ("lane", f"{job.lane}, priority {job.priority}"),
+        ("tenant", job.tenant),
+        ("attempt", f"{job.attempt} of {job.max_attempts}"),
+        ("created", f"{_when(job.created_at, now)}{by}"),
+        ("run at", _when(job.run_at, now)),
+        ("started", _when(job.started_at, now)),
+        ("finished", _when(job.finished_at, now)),
+        ("asked to stop", _when(job.cancel_requested_at, now)),
+        ("worker", job.worker),
+        ("progress", progress_text(job.phase, job.progress, bar=20)),
+        ("labels", ", ".join(f"{name}:{value}" for name, value in (job.labels or {}).items())),
+        ("retry of", job.retry_of),
+        ("parent", job.parent),
+        ("delivery", None if job.delivery == "postgres" else f"{job.delivery} {job.backend_job_id or ''}"),
+        ("args", _json(job.args)),
+        ("result", _json(job.result)),
+        ("error", _json(job.error)),
+        ("errors", _json(job.errors)),
+    ]
+    for name, value in facts:
+        if value:
+            grid.add_row(name, text(value))
+    return grid
+
+
+def _events(events: list[JobEvent]) -> Table:
+    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for event in events:
+        grid.add_row(_clock(event.at), text(event.actor), text(event.event), text(event.reason))
+    return grid
+
+
+def _json(value: Any) -> str:
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _when(moment: datetime | None, now: datetime) -> str:
+    return "" if moment is None else f"{moment.astimezone():%Y-%m-%d %H:%M:%S} ({ago(moment, now)})"
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment.astimezone():%H:%M:%S}"

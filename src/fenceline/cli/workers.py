@@ -1,0 +1,58 @@
+"""`fenceline workers`, `fenceline drain` and `fenceline resume`."""
+
+import click
+
+from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.output import ago, console, duration, print_json, table, text
+from fenceline.cli.queue import Queue
+
+
+@click.command()
+@click.option("--stopped", is_flag=True, help="Also those that stopped or were lost, the last 100.")
+@json_option
+@with_queue
+async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
+    """List the workers, with what they hold and how fresh their leases are."""
+    found = await queue.workers(stopped=stopped)
+    if as_json:
+        print_json({"items": found})
+        return
+    if not found:
+        click.echo("No worker is signed on: start one with `fenceline worker APP`.", err=True)
+        return
+    rows = table("WORKER", "STATE", "RUNNING", "LANES", "VERSION", "STARTED", "HEARTBEAT", "LEASE", right=("RUNNING",))
+    for worker in found:
+        gone = worker.stopped_at is not None
+        left = worker.lease_seconds_left
+        late = not gone and left is not None and left < 0
+        rows.add_row(
+            text(worker.name),
+            "[dim]stopped[/]" if gone else "[red]lease over[/]" if late else "[green]alive[/]",
+            str(worker.running),
+            "all" if worker.lanes is None else text(", ".join(worker.lanes)),
+            text(worker.version),
+            ago(worker.started_at),
+            ago(worker.heartbeat_at),
+            "" if gone or left is None else f"{duration(left)} left",
+        )
+    console().print(rows)
+
+
+@click.command()
+@click.option("--reason", help="Why; kept in the audit.")
+@with_queue
+async def drain(queue: Queue, reason: str | None) -> None:
+    """Refuse new jobs from outside.
+
+    What is there goes on: claims, retries, children, schedules. `fenceline lanes drain` stops the claims of a lane.
+    """
+    await queue.drain(reason=reason)
+    click.echo("draining: new jobs are refused until `fenceline resume`")
+
+
+@click.command()
+@with_queue
+async def resume(queue: Queue) -> None:
+    """Accept new jobs again."""
+    await queue.resume()
+    click.echo("new jobs are accepted")

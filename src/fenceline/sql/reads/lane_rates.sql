@@ -1,0 +1,22 @@
+-- Jobs that ended per second in each lane over the last p_seconds; a lane where none did has no row.
+--
+-- Looks at 20,000 ends at most, so that a screen that asks every second costs a busy queue little; where there were more,
+-- the rates are of those, scaled to the time they cover.
+-- roles: producer, worker, reader
+create or replace function fenceline.lane_rates(p_seconds double precision default 10) returns table (
+  lane text, per_second double precision
+)
+language sql stable security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan as $$
+  with ended as materialized (
+    select h.job_id, h.ended_at from fenceline.history h
+    where h.final and h.ended_at > fenceline.clock() - make_interval(secs => p_seconds)
+    limit 20000
+  ), covered as (
+    select case when count(*) < 20000 then p_seconds
+                else greatest(extract(epoch from max(e.ended_at) - min(e.ended_at)), 0.001) end as seconds
+    from ended e
+  )
+  select j.lane, count(*) / (select c.seconds from covered c)::double precision
+  from ended e join fenceline.job j on j.id = e.job_id
+  group by j.lane;
+$$;

@@ -1,0 +1,108 @@
+"""A terminal with a program in it: what it shows is read, keys are pressed, all in real time."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+import pyte
+
+COLUMNS, LINES = 120, 40
+
+
+def _take_terminal() -> None:
+    """Make the pty the program's own terminal, so that Ctrl-C reaches it; the shell may have left SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+class Terminal:
+    """`with Terminal([program, …]) as terminal: terminal.until("text")`."""
+
+    def __init__(self, command: list[str], *, folder: Path, environment: Mapping[str, str]) -> None:
+        self._screen = pyte.Screen(COLUMNS, LINES)
+        self._stream = pyte.ByteStream(self._screen)
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self.raw = b""
+        self._process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)},
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - the child runs two calls and then the program
+        )
+        os.close(slave)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.rstrip() for line in self._screen.display)
+
+    def line(self, part: str) -> str:
+        """The line that has this part in it, or nothing."""
+        return next((line for line in self.text.splitlines() if part in line), "")
+
+    def press(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def until(self, *parts: str, gone: bool = False, seconds: float = 20.0) -> str:
+        """Until all parts are on the screen (or, with `gone`, none is)."""
+        deadline = time.monotonic() + seconds
+        while True:
+            shown = [part in self.text for part in parts]
+            if not any(shown) if gone else all(shown):
+                return self.text
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {parts}{' to go' if gone else ''}:\n{self.text}")
+            self._read(0.05)
+
+    def until_line(self, part: str, *others: str, seconds: float = 20.0) -> str:
+        """Until one line has all these parts."""
+        deadline = time.monotonic() + seconds
+        while True:
+            for line in self.text.splitlines():
+                if part in line and all(other in line for other in others):
+                    return line
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {part!r} with {others} in one line:\n{self.text}")
+            self._read(0.05)
+
+    def exit_code(self, seconds: float = 20.0) -> int:
+        deadline = time.monotonic() + seconds
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the program goes on:\n{self.text}")
+            self._read(0.05)
+        self._read(0)
+        return self._process.returncode
+
+    def _read(self, seconds: float) -> None:
+        while select.select([self._master], [], [], seconds)[0]:
+            with contextlib.suppress(OSError):  # EIO: the program has closed its side
+                data = os.read(self._master, 65536)
+                self.raw += data
+                self._stream.feed(data)
+                seconds = 0
+                continue
+            return

@@ -1,0 +1,118 @@
+"""Settings: flags, environment, TOML, defaults; and `fenceline config`, which tells them apart."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.program import Program
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Program:
+    """Without a database: `config` needs none."""
+    return Program(tmp_path, None)
+
+
+def rows(program: Program, *arguments: str, **environment: str) -> dict[str, dict[str, Any]]:
+    return {
+        row["key"]: row for row in program("config", "--json", *arguments, environment=environment).json["settings"]
+    }
+
+
+def test_defaults(program: Program) -> None:
+    found = rows(program)
+    assert found["dsn"]["value"] is None
+    assert found["home"]["value"] == ".fenceline"
+    assert (found["worker.processes"]["value"], found["worker.processes"]["source"]) == (1, "default")
+    assert found["worker.processes"]["variable"] == "FENCELINE_WORKER_PROCESSES"
+    assert {row["source"] for row in found.values()} == {"default"}
+
+
+def test_a_flag_before_the_environment_before_the_file(program: Program) -> None:
+    (program.folder / "fenceline.toml").write_text(
+        'dsn = "postgresql:///file"\nurl = "http://file"\n[worker]\nprocesses = 2\nthreads = 3\nlanes = ["a", "b"]\n'
+    )
+    found = rows(
+        program,
+        "--dsn",
+        "postgresql:///flag",
+        FENCELINE_DSN="postgresql:///environment",
+        FENCELINE_URL="http://environment",
+        FENCELINE_WORKER_PROCESSES="5",
+    )
+    seen = {key: (row["value"], row["source"]) for key, row in found.items()}
+    assert seen["dsn"] == ("postgresql:///flag", "--dsn")
+    assert seen["url"] == ("http://environment", "FENCELINE_URL")
+    assert seen["worker.processes"] == (5, "FENCELINE_WORKER_PROCESSES")
+    assert seen["worker.threads"] == (3, "fenceline.toml: worker.threads")
+    assert seen["worker.lanes"] == ("a,b", "fenceline.toml: worker.lanes")
+
+
+def test_the_file_may_be_pyproject_or_any(program: Program) -> None:
+    (program.folder / "pyproject.toml").write_text('[project]\nname = "x"\n[tool.fenceline.worker]\nprocesses = 7\n')
+    assert rows(program)["worker.processes"]["value"] == 7
+    (program.folder / "other.toml").write_text("[worker]\nprocesses = 8\n")
+    for how in (("--config", "other.toml"), ()):
+        environment = {} if how else {"FENCELINE_CONFIG": "other.toml"}
+        assert rows(program, *how, **environment)["worker.processes"]["value"] == 8
+    assert program("--config", "other.toml", "config", "--json").json["file"] == str(program.folder / "other.toml")
+    (program.folder / "fenceline.toml").write_text("[worker]\nprocesses = 9\n")
+    assert rows(program)["worker.processes"]["value"] == 9
+
+
+def test_secrets_are_hidden(program: Program) -> None:
+    dsn = "postgresql://me:geheim@host:5433/db?sslmode=require&sslpassword=geheim"
+    found = rows(program, FENCELINE_DSN=dsn, FENCELINE_TOKEN="geheim")  # noqa: S106 - what is looked for
+    assert found["dsn"]["value"] == "postgresql://me:••••@host:5433/db?sslmode=require&sslpassword=••••"
+    assert found["token"]["value"] == "••••"
+    for spelling in ("host=h password=geheim", "postgresql://u:ge%40h:ei@m@h/d", "postgresql:///d?password=geheim"):
+        shown = program("config", environment={"FENCELINE_DSN": spelling, "FENCELINE_TOKEN": "geheim"})
+        assert shown.code == 0
+        assert "ge" not in shown.out.partition("url")[0].replace("postgresql", ""), shown.out
+
+
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        (
+            "procesess = 3\n[worker]\nthreds = 3\n[wroker]\nx = 1\n[up]\ny = 2",
+            "procesess, up, up.y, worker.threds, wroker",
+        ),
+        ("[worker\n", "fenceline.toml is not TOML"),
+        ('[worker]\nprocesses = "many"', "fenceline.toml: worker.processes: 'many' is not a valid integer"),
+    ],
+)
+def test_a_file_that_is_wrong(program: Program, text: str, says: str) -> None:
+    (program.folder / "fenceline.toml").write_text(text)
+    assert says in program("config").error
+    # So says every command that reads a setting, and nothing was done.
+    if "integer" not in says:
+        assert says in program("worker", "nowhere:app").error
+
+
+def test_a_file_that_is_not_there(program: Program) -> None:
+    assert "missing.toml does not exist" in program("--config", "missing.toml", "config").error
+
+
+def test_a_variable_that_is_wrong(program: Program) -> None:
+    error = program("worker", "nowhere:app", environment={"FENCELINE_WORKER_GRACE": "soon"}).error
+    assert error.startswith("FENCELINE_WORKER_GRACE: ")
+
+
+def test_commands_use_the_file(fenceline: Program) -> None:
+    dsn = fenceline.environment.pop("FENCELINE_DSN")
+    (fenceline.folder / "fenceline.toml").write_text(f'dsn = "{dsn}"\n')
+    assert len(fenceline("lanes", "list", "--json").json["items"]) == 4
+    assert "up to date" in fenceline("migrate").out or fenceline("migrate").code == 0
+
+
+def test_the_worker_uses_the_file(fenceline: Program) -> None:
+    dsn = fenceline.environment.pop("FENCELINE_DSN")
+    (fenceline.folder / "app.py").write_text(
+        "from fenceline import Fenceline\napp = Fenceline()\n@app.job()\ndef nothing() -> None: ...\n"
+    )
+    (fenceline.folder / "fenceline.toml").write_text(f'dsn = "{dsn}"\n[worker]\ngrace = -1\n')
+    ran = fenceline("worker", "app", "--once")
+    assert ran.code == 2
+    assert "grace must be 0 or more" in ran.err
+    assert fenceline("worker", "app", "--once", "--grace", "0", "--empty-exit", "9").code == 9

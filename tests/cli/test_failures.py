@@ -1,0 +1,126 @@
+"""What cannot be done is one line that says what to do, and an exit code."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.cli.program import Hands, Program
+
+
+def test_a_mistyped_check_symbol(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    wrong = job[:-1] + ("A" if job[-1] != "A" else "B")
+    for command in (("show", wrong), ("logs", wrong), ("cancel", wrong), ("reprioritise", wrong, "3")):
+        assert f"{wrong!r} is not a job id: the check symbol does not fit" in fenceline("jobs", *command).error
+    assert hands.status(job) == "queued"
+
+
+def test_one_mistyped_id_among_several_stops_all(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    assert "'nonsense' is not a job id" in fenceline("jobs", "cancel", job, "nonsense", "--yes").error
+    assert hands.status(job) == "queued"
+
+
+def test_a_job_that_is_not_there(fenceline: Program) -> None:
+    missing = "0003-G923-0VQV-SQ"
+    for verb in ("show", "logs", "cancel", "retry", "approve", "reject"):
+        assert f"job {missing} does not exist" in fenceline("jobs", verb, missing).error
+
+
+def test_a_status_that_does_not_fit(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    for verb in ("retry", "approve", "reject"):
+        error = fenceline("jobs", verb, job).error
+        assert job in error
+        assert "queued" in error
+
+
+@pytest.mark.parametrize("command", [("set", "nowhere", "--slots", "3"), ("drain", "nowhere"), ("resume", "nowhere")])
+def test_an_unknown_lane(fenceline: Program, command: tuple[str, ...]) -> None:
+    error = fenceline("lanes", *command).error
+    assert "lane 'nowhere' does not exist" in error
+    assert "fenceline lanes list" in error
+
+
+def test_a_setting_that_breaks_a_rule(fenceline: Program) -> None:
+    assert "slots" in fenceline("lanes", "set", "default", "--slots", "-1").error
+    assert "--slots 'many' is not a number" in fenceline("lanes", "set", "default", "--slots", "many").error
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("command", [("jobs", "list"), ("migrate",), ("lanes", "list"), ("workers",)])
+def test_a_database_that_does_not_answer(tmp_path: Path, closed_port: int, command: tuple[str, ...]) -> None:
+    program = Program(tmp_path, f"postgresql://nobody:geheim@127.0.0.1:{closed_port}/nothing")
+    error = program(*command).error
+    assert "check --dsn (or FENCELINE_DSN), and that PostgreSQL is running there" in error
+    assert "geheim" not in error
+
+
+def test_a_database_that_does_not_exist(fenceline: Program, database: str) -> None:
+    elsewhere = urlunsplit(urlsplit(database)._replace(path="/nonexistent"))
+    for command in (("jobs", "list"), ("migrate",)):
+        error = fenceline(*command, "--dsn", elsewhere).error
+        assert "nonexistent" in error
+        assert "--dsn" in error
+
+
+def test_a_dsn_that_is_none(fenceline: Program) -> None:
+    for command in (("jobs", "list"), ("migrate",)):
+        assert "check --dsn" in fenceline(*command, "--dsn", "nonsense").error
+
+
+def test_a_schema_that_is_missing_too_old_or_too_new(fenceline: Program, hands: Hands, empty_database: str) -> None:
+    assert "run `fenceline migrate`" in fenceline("jobs", "list", "--dsn", empty_database).error
+    hands.connection.execute("update fenceline.migration set compatible_from = 999 where number = 1")
+    error = fenceline("jobs", "list").error
+    assert "999" in error
+    assert "upgrade the fenceline package" in error
+    hands.connection.execute("delete from fenceline.migration")
+    assert "run `fenceline migrate`" in fenceline("jobs", "list").error
+
+
+@pytest.fixture
+def reader(server: str, hands: Hands, database: str) -> Iterator[str]:
+    """The DSN of a role that may only read."""
+    name = f"fenceline_test_reader_{uuid4().hex[:8]}"
+    hands.connection.execute(f"create role {name} login password 'geheim' in role fenceline_reader")
+    parts = urlsplit(database)
+    host = parts.netloc.rpartition("@")[2]
+    yield urlunsplit(parts._replace(netloc=f"{name}:geheim@{host}"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"drop role {name}")
+
+
+def test_a_role_that_may_not(fenceline: Program, hands: Hands, reader: str) -> None:
+    hands.enqueue()
+    assert len(fenceline("jobs", "list", "--json", "--dsn", reader).json["items"]) == 1
+    error = fenceline("lanes", "drain", "default", "--dsn", reader).error
+    assert "this database role may not do that" in error
+    assert "fenceline_admin" in error
+    assert hands.value("select enabled from fenceline.lane where name = 'default'")
+
+
+def test_a_database_and_a_server_at_once(fenceline: Program) -> None:
+    both = fenceline("jobs", "list", "--dsn", "postgresql:///x", "--url", "http://localhost:1")
+    assert "say one" in both.error
+
+
+def test_a_flag_is_stronger_than_the_environment(fenceline: Program, closed_port: int) -> None:
+    """FENCELINE_DSN is set, --url is said: the server is asked, which is not there."""
+    error = fenceline("jobs", "list", "--url", f"http://127.0.0.1:{closed_port}").error
+    assert "check --url (or FENCELINE_URL), and that `fenceline server` is running there" in error
+
+
+def test_something_that_is_no_fenceline_server(fenceline: Program, tmp_path: Path) -> None:
+    for url in ("nonsense", "http://", "ftp://localhost/x"):
+        assert "check --url" in fenceline("jobs", "list", "--url", url).error

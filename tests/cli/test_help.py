@@ -1,0 +1,101 @@
+"""`fenceline --help`, and what holds for all commands."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from tests.cli.program import FENCELINE, Program
+
+from fenceline.cli import COMMANDS, SECTIONS, main
+
+READING = ("jobs list", "jobs show", "jobs logs", "lanes list", "workers", "config")
+# What takes long to load, and has no part in saying what commands there are.
+HEAVY = {"asyncpg", "pydantic", "rich", "textual", "httpx", "tomllib", "fastapi", "uvicorn"}
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command, also those of groups, by its full name."""
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", found) for inner, found in command.commands.items())
+        else:
+            yield name, command
+
+
+def test_help_lists_every_command_in_its_section(tmp_path: Path) -> None:
+    shown = Program(tmp_path, None)("--help").out
+    place = 0
+    for section, entries in SECTIONS.items():
+        place = shown.index(f"{section}:", place)
+        for name, (_, line) in entries.items():
+            place = shown.index(f"  {name} ", place)
+            assert line.split()[0] in shown[place:].splitlines()[0]
+
+
+def test_the_line_in_help_is_the_commands_own() -> None:
+    context = click.Context(main)
+    for name, (_, line) in COMMANDS.items():
+        command = main.get_command(context, name)
+        assert command is not None
+        assert (command.help or "").partition("\n")[0] == line, name
+
+
+def test_every_command_says_what_it_does_and_what_its_options_mean() -> None:
+    for name, command in commands():
+        assert command.help, name
+        for param in command.params:
+            if isinstance(param, click.Option) and param.name != "log_format":
+                assert param.help, f"{name} {param.opts}"
+
+
+def test_reading_commands_have_json_and_all_reach_a_queue_both_ways() -> None:
+    found = dict(commands())
+    for name in READING:
+        assert "as_json" in {param.name for param in found[name].params}, name
+    for name, command in found.items():
+        if name.partition(" ")[0] in ("jobs", "lanes", "workers", "top", "drain", "resume"):
+            assert {"dsn", "url", "token"} <= {param.name for param in command.params}, name
+
+
+def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
+    """A count stands for time here: machines are more or less busy."""
+    code = (
+        "import sys, json, contextlib, io\n"
+        "from fenceline.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        "    main(['--help'])\n"
+        "json.dump(sorted(sys.modules), sys.stdout)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout))
+    assert not HEAVY & {name.partition(".")[0] for name in loaded}
+    of_commands = {name for name in loaded if name.startswith("fenceline.cli.")}
+    assert of_commands == {"fenceline.cli.settings"}
+    assert len(loaded) < 260
+
+
+@pytest.mark.parametrize("words, expected", [("jobs ", "reprioritise"), ("jobs list --status ", "awaiting_approval")])
+def test_shells_complete(tmp_path: Path, words: str, expected: str) -> None:
+    program = Program(tmp_path, None)
+    typed = f"fenceline {words}"
+    answer = program(
+        environment={
+            "_FENCELINE_COMPLETE": "bash_complete",
+            "COMP_WORDS": typed,
+            "COMP_CWORD": str(len(typed.split())),
+        }
+    )
+    assert expected in answer.out
+
+
+def test_the_completion_script_is_printed(tmp_path: Path) -> None:
+    done = Program(tmp_path, None)(environment={"_FENCELINE_COMPLETE": "bash_source"})
+    assert "complete" in done.out
+    assert Path(FENCELINE).name in done.out

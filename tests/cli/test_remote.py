@@ -1,0 +1,169 @@
+"""The same commands through a real server: `--url` and `--token` instead of a database."""
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.cli.program import FENCELINE, Hands, Program
+from tests.cli.terminal import Terminal
+
+TokenOf = Callable[..., str]
+
+
+@pytest.fixture
+def url(fenceline: Program) -> Iterator[str]:
+    """A server process on the test's database."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    fenceline("token", "create", "--role", "platform_admin")  # not the first start: no token is shown
+    with subprocess.Popen(
+        [FENCELINE, "server", "--port", str(port)],
+        cwd=fenceline.folder,
+        env=fenceline.environment,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/healthz")
+                break
+            except httpx.TransportError:
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+
+
+@pytest.fixture
+def token_of(fenceline: Program) -> TokenOf:
+    def make(role: str, *options: str) -> str:
+        return str(fenceline("token", "create", "--role", role, "--json", *options).json["token"])
+
+    return make
+
+
+@pytest.fixture
+def remote(url: str, token_of: TokenOf, tmp_path: Path) -> Program:
+    """The program as an operator far from the database."""
+    program = Program(tmp_path, None)
+    program.environment |= {"FENCELINE_URL": url, "FENCELINE_TOKEN": token_of("operator", "--name", "olga")}
+    return program
+
+
+def test_jobs_are_listed_and_shown_as_over_sql(remote: Program, fenceline: Program, hands: Hands) -> None:
+    hands.enqueue("mail", labels={"project": "x"})
+    hands.enqueue("ingest", needs_approval=True)
+    failed = hands.finished("ingest", priority=9)
+    for command in (
+        ("jobs", "list"),
+        ("jobs", "list", "--status", "queued", "--status", "failed", "--kind", "ingest", "--kind", "mail"),
+        ("jobs", "list", "--label", "project:x", "--created-after", "1h", "--limit", "1"),
+        ("jobs", "list", "--created-before", "1h"),
+        ("jobs", "show", failed),
+    ):
+        assert remote(*command, "--json").json == fenceline(*command, "--json").json
+    shown = remote("jobs", "show", failed).out
+    assert "it broke" in shown
+    assert "█" in shown
+
+
+def test_verbs(remote: Program, hands: Hands) -> None:
+    job = hands.enqueue(needs_approval=True)
+    assert remote("jobs", "reprioritise", job, "5").out == f"{job} priority 5\n"
+    assert remote("jobs", "approve", job, "--reason", "fine").out == f"{job} approved, now queued\n"
+    assert remote("jobs", "cancel", job).out == f"{job} cancelled\n"
+    assert "retried as" in remote("jobs", "retry", job).out
+    second = hands.enqueue(needs_approval=True)
+    assert remote("jobs", "reject", second).out == f"{second} rejected, now cancelled\n"
+    events = remote("jobs", "show", job, "--json").json["events"]
+    assert {event["actor"] for event in events if event["event"] == "job.approve"} == {"olga"}
+    hands.enqueue_many(30, "mail")
+    assert remote("jobs", "cancel", "--kind", "mail", "--yes").out == "30 jobs cancelled\n"
+
+
+def test_lanes_and_workers_and_drain(remote: Program, fenceline: Program, hands: Hands) -> None:
+    assert remote("lanes", "set", "reports", "--create", "--slots", "3", "--kinds", "a,b", "--json").json["slots"] == 3
+    assert remote("lanes", "set", "reports", "--slots", "none", "--json").json["slots"] is None
+    assert "drained" in remote("lanes", "drain", "reports").out
+    assert "open" in remote("lanes", "resume", "reports").out
+    over_sql = fenceline("lanes", "list", "--json").json["items"]
+    assert [lane["name"] for lane in remote("lanes", "list", "--json").json["items"]] == [
+        lane["name"] for lane in over_sql
+    ]
+    hands.enqueue()
+    hands.claim()
+    (worker,) = remote("workers", "--json").json["items"]
+    assert (worker["name"], worker["running"], worker["runner"]) == ("hands", 1, False)
+    assert "hands" in remote("workers").out
+    assert remote("drain", "--reason", "upgrade").code == 0
+    assert hands.value("select draining from fenceline.setting")
+    assert remote("resume").code == 0
+    assert not hands.value("select draining from fenceline.setting")
+
+
+def test_logs_follow_to_the_end(remote: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    held = hands.claim()
+    hands.log(held, *({"message": f"line {n}"} for n in range(1200)))
+
+    def end() -> None:
+        hands.log(held, {"message": "last"})
+        hands.finish(held)
+
+    ended = threading.Timer(1.0, end)
+    ended.start()
+    ran = remote("jobs", "logs", "-f", job, "--json")
+    ended.join()
+    assert ran.code == 0
+    messages = [json.loads(line)["message"] for line in ran.out.splitlines()]
+    assert messages == [*(f"line {n}" for n in range(1200)), "last"]
+    assert "succeeded" in ran.err
+
+
+def test_top_over_http(remote: Program, hands: Hands) -> None:
+    jobs = hands.enqueue_many(2, "ingest", lane="interactive")
+    held = hands.start(hands.claim("interactive"))
+    hands.progress(held, "inventory", done=1, total=4)
+    command = [FENCELINE, "top", "--interval", "0.3"]
+    with Terminal(command, folder=remote.folder, environment=remote.environment) as terminal:
+        terminal.until_line("interactive", "1/2")
+        terminal.until_line(jobs[0], "inventory ███░░░░░░░░░ 1/4")
+        terminal.until_line(jobs[1], "queued")
+        terminal.press("\x1b[Bd")
+        terminal.until_line("interactive", "drained")
+        hands.finish(held)
+        terminal.until(jobs[0], gone=True)
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+
+
+def test_a_wrong_token_and_one_that_may_not(remote: Program, url: str, token_of: TokenOf, hands: Hands) -> None:
+    wrong = remote("jobs", "list", "--token", "nonsense").error
+    assert "give a valid token with --token (or FENCELINE_TOKEN)" in wrong
+    assert "nonsense" not in wrong
+    del remote.environment["FENCELINE_TOKEN"]
+    assert "--token" in remote("jobs", "list").error
+    viewer = token_of("viewer")
+    assert remote("jobs", "list", "--token", viewer, "--json").json["items"] == []
+    assert "this token's role may not do that" in remote("lanes", "drain", "default", "--token", viewer).error
+    assert hands.value("select enabled from fenceline.lane where name = 'default'")
+
+
+def test_what_is_not_there(remote: Program, hands: Hands) -> None:
+    assert "does not exist" in remote("lanes", "drain", "nowhere").error
+    assert "0003-G923-0VQV-SQ" in remote("jobs", "show", "0003-G923-0VQV-SQ").error
+    assert "the check symbol does not fit" in remote("jobs", "show", "0003-G923-0VQV-SR").error
+    job = hands.enqueue()
+    assert job in remote("jobs", "approve", job).error
