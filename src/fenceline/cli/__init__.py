@@ -26,6 +26,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and look after": {
         "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
         "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
+        "doctor": ("fenceline.cli.doctor", "Find what is wrong, and say what to do."),
         "prune": ("fenceline.cli.upkeep", "Forget finished jobs whose retention is over."),
         "sweep": ("fenceline.cli.upkeep", "Take back the jobs of workers that are gone."),
         "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),
