@@ -11,6 +11,7 @@ from fenceline.cli.settings import SettingsFile, config_option
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "up": ("fenceline.cli.up", "Start everything in this folder."),
+        "demo": ("fenceline.cli.demo", "Kill and freeze workers, and lose nothing."),
         "worker": ("fenceline.cli.worker", "Run the jobs of APP."),
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
     },
