@@ -192,6 +192,11 @@ def plant_overdue_timer(sql: Session) -> None:
     sql.execute("update fenceline.timer set run_at = now() - interval '1 minute'")
 
 
+def plant_overdue_schedule(sql: Session) -> None:
+    sql.execute("""select fenceline.set_schedule('nightly', '{"kind": "work", "cron": "0 3 * * *"}')""")
+    sql.execute("update fenceline.schedule set due_at = now() - interval '1 minute'")
+
+
 def plant_no_upkeep(sql: Session) -> None:
     register(sql, lease_seconds=60.0)
     sql.execute("select fenceline.upkeep()")
@@ -243,6 +248,7 @@ PLANTED: list[tuple[Callable[[Session], None], str, str]] = [
     (plant_lost_key, "lost_lock", "key acct:7"),
     (plant_lost_worker, "lost_worker", "w"),
     (plant_overdue_timer, "overdue", "timers"),
+    (plant_overdue_schedule, "overdue", "schedules"),
     (plant_no_upkeep, "upkeep", "upkeep"),
     (plant_mixed_versions, "mixed_versions", "workers"),
     (plant_missing_partition, "partitions", "*"),

@@ -56,12 +56,12 @@ class Maintenance:
         done: worker_calls.Maintained | None = await self._call(
             worker_calls.maintain(interval_seconds=interval_seconds)
         )
+        if done is not None and done.schedules_due:
+            round_ = await self._scheduler.run_once()
+            waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
+            done = replace(done, next_seconds=min(waits, default=None))
         if time.monotonic() >= self._upkeep_at:
             # After what is urgent, and in a transaction of its own.
             self._upkeep_at = time.monotonic() + UPKEEP_SECONDS
             await self._call(worker_calls.upkeep(interval_seconds=UPKEEP_SECONDS))
-        if done is None or not done.schedules_due:
-            return done
-        round_ = await self._scheduler.run_once()
-        waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
-        return replace(done, next_seconds=min(waits, default=None))
+        return done

@@ -126,6 +126,14 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             "hands them to the lanes",
             do="run a worker or a server",
         )
+    late = health["overdue_schedules"]
+    if late["schedules"] and late["seconds"] >= limits.patience_seconds / 10:
+        yield Finding(
+            check="overdue",
+            subject="schedules",
+            what=f"{late['schedules']} schedules are due, the first for {late['seconds']:.0f} s, and nobody fires them",
+            do="run a worker or a server",
+        )
     if versions and health["ran"].get("upkeep", 0.0) > UPKEEP_SECONDS:
         yield Finding(
             check="upkeep",

@@ -5,7 +5,7 @@ import os
 import time
 
 from fenceline.client.app import Fenceline
-from fenceline.worker.context import Context
+from fenceline.context.context import Context
 
 LEDGER_VARIABLE = "FENCELINE_DEMO_LEDGER"
 
