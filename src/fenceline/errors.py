@@ -242,6 +242,12 @@ class LaneExists(InvalidLane):
     code = "lane_exists"
 
 
+class ArgsErased(RefusedError):
+    """The job's args were erased, so it cannot be run again."""
+
+    code = "args_erased"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -275,6 +281,7 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL044": AlreadyExists,
     "FL045": RoleInUse,
     "FL046": LaneExists,
+    "FL055": ArgsErased,
 }
 
 

@@ -153,3 +153,90 @@ async def test_a_locked_partition_is_left_for_the_next_time(queue: Queue, connec
         assert "job_20300101" in await partitions(queue)
     await queue.call("prune")
     assert "job_20300101" not in await partitions(queue)
+
+
+async def test_what_its_days_partition_will_take_along_is_not_deleted_one_by_one(queue: Queue) -> None:
+    """A day of equal retention costs one drop, not a delete per job; a shorter retention is meant to the minute."""
+    await queue.call("create_partitions", 0)
+    await queue.call("set_retention", 5 * DAY, "short")
+    plain = await queue.finished()
+    short = await queue.finished("short")
+    await queue.move_clock(5 * DAY + 1)
+    assert await queue.call("prune") == 1
+    assert await queue.call("get_job", short) is None
+    # Noon of the day on which it expires: its day is over at midnight.
+    await queue.move_clock(2 * DAY)
+    assert await queue.call("prune") == 0
+    assert await queue.status(plain) == "succeeded"
+    await queue.move_clock(DAY / 2)
+    assert await queue.call("prune") == 1
+    assert await partitions(queue) == ["job_default"]
+
+
+async def test_a_day_that_cannot_be_dropped_does_not_keep_its_expired_jobs(queue: Queue) -> None:
+    await queue.call("create_partitions", 0)
+    expired = await queue.finished()
+    late = await queue.enqueue()
+    await queue.move_clock(5 * DAY)
+    queue.worker = await queue.register(lease_seconds=DAY)
+    await queue.run(late)
+    await queue.move_clock(5 * DAY)
+    assert await queue.call("prune") == 1
+    assert await queue.call("get_job", expired) is None
+    assert await queue.status(late) == "succeeded"
+
+
+async def test_one_day_with_jobs_is_dropped_per_call(queue: Queue) -> None:
+    """Its parents are locked until the transaction ends: two days are two short moments, not a long one."""
+    await queue.call("create_partitions", 4)
+    await queue.finished()
+    await queue.move_clock(3 * DAY)
+    queue.worker = await queue.register(lease_seconds=DAY)
+    await queue.finished()
+    await queue.move_clock(10 * DAY)
+    assert await queue.call("prune") == 1
+    assert await partitions(queue) == ["job_20300102", "job_20300103", "job_20300104", "job_20300105", "job_default"]
+    assert await queue.call("prune") == 1
+    assert await queue.call("prune") == 0
+    assert await partitions(queue) == ["job_default"]
+
+
+async def test_logs_of_a_day_go_first_and_bit_by_bit(queue: Queue) -> None:
+    await queue.call("create_partitions", 0)
+    job = await queue.enqueue()
+    attempt = await queue.claim_one()
+    await queue.call("write_log", job, attempt.attempt_id, [{"message": str(n)} for n in range(5)])
+    await queue.finish(attempt)
+    alive = await queue.enqueue(max_attempts=9)
+    attempt = await queue.claim_one()
+    await queue.call("write_log", alive, attempt.attempt_id, [{"message": "kept"}])
+    await queue.finish(attempt, "failed", delay=100 * DAY)
+    await queue.move_clock(8 * DAY)
+    for left in (4, 2):
+        assert await queue.call("prune", 2) == 0
+        assert await queue.sql("select count(*) from fenceline.log") == left
+        assert "job_20300101" in await partitions(queue)
+    assert await queue.call("prune", 2) == 1
+    assert await queue.sql("select array_agg(message) from fenceline.log") == ["kept"]
+    assert await queue.status(alive) == "scheduled"
+
+
+async def test_a_day_with_many_live_jobs_stays(queue: Queue) -> None:
+    """Moving them under the lock would take long; what is finished goes row by row."""
+    await queue.call("create_partitions", 0)
+    done = await queue.finished()
+    await queue.rows("enqueue_many", "work", [{}] * 1001, {"run_at": await queue.at(100 * DAY)})
+    await queue.move_clock(10 * DAY)
+    assert await queue.call("prune") == 1
+    assert await queue.call("get_job", done) is None
+    assert "job_20300101" in await partitions(queue)
+    assert await queue.sql("select count(*) from fenceline.job") == 1001
+
+
+async def test_upkeep_is_due_once_a_minute(queue: Queue) -> None:
+    assert await queue.call("upkeep") == 0
+    assert await partitions(queue) == ["job_20300101", "job_20300102", "job_20300103", "job_20300104", "job_default"]
+    await queue.move_clock(59)
+    assert await queue.call("upkeep") is None
+    await queue.move_clock(1)
+    assert await queue.call("upkeep") == 0

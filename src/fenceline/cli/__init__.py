@@ -11,6 +11,7 @@ from fenceline.cli.settings import SettingsFile, config_option
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "up": ("fenceline.cli.up", "Start everything in this folder."),
+        "demo": ("fenceline.cli.demo", "Kill and freeze workers, and lose nothing."),
         "worker": ("fenceline.cli.worker", "Run the jobs of APP."),
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
     },
@@ -26,6 +27,10 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Set up and look after": {
         "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
         "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
+        "doctor": ("fenceline.cli.doctor", "Find what is wrong, and say what to do."),
+        "prune": ("fenceline.cli.upkeep", "Forget finished jobs whose retention is over."),
+        "sweep": ("fenceline.cli.upkeep", "Take back the jobs of workers that are gone."),
+        "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),
         "sql": ("fenceline.cli.schema", "Print the whole schema as SQL."),
         "config": ("fenceline.cli.config", "Print every setting: its value, and where it came from."),
     },

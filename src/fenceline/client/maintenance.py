@@ -1,11 +1,13 @@
 """The fleet's maintenance, done by whoever gets there first: every worker and every server runs it.
 
-One statement (`fenceline.maintain`) does what is due, once per interval for the whole fleet however many ask.
+One statement (`fenceline.maintain`) does what is due, once per interval for the whole fleet however many ask; another
+(`fenceline.upkeep`), about once a minute, what takes longer: partitions and retention.
 """
 
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +21,7 @@ log = logging.getLogger("fenceline.maintenance")
 MAINTENANCE_SECONDS = 1.0
 #: Timers that are due within so long of each other are promoted together.
 TIMER_SECONDS = 0.05
+UPKEEP_SECONDS = 60.0
 
 
 class Maintenance:
@@ -27,6 +30,7 @@ class Maintenance:
     def __init__(self, call: Callable[[Call[Any]], Awaitable[Any]]) -> None:
         self._call = call
         self._scheduler = Scheduler(call)
+        self._upkeep_at = 0.0  # the monotonic time of our next look
 
     async def run(self) -> None:
         """Until cancelled: whatever goes wrong once is tried again."""
@@ -52,8 +56,12 @@ class Maintenance:
         done: worker_calls.Maintained | None = await self._call(
             worker_calls.maintain(interval_seconds=interval_seconds)
         )
-        if done is None or not done.schedules_due:
-            return done
-        round_ = await self._scheduler.run_once()
-        waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
-        return replace(done, next_seconds=min(waits, default=None))
+        if done is not None and done.schedules_due:
+            round_ = await self._scheduler.run_once()
+            waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
+            done = replace(done, next_seconds=min(waits, default=None))
+        if time.monotonic() >= self._upkeep_at:
+            # After what is urgent, and in a transaction of its own.
+            self._upkeep_at = time.monotonic() + UPKEEP_SECONDS
+            await self._call(worker_calls.upkeep(interval_seconds=UPKEEP_SECONDS))
+        return done

@@ -11,9 +11,9 @@ from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.sync_caller import SyncCallerOf
 from fenceline.client.tracing import enqueue_span
-from fenceline.database import calls, observe_calls
+from fenceline.database import calls, observe_calls, upkeep_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -140,6 +140,10 @@ class SyncJob(Generic[R_co]):
     def delete(self, *, actor: str | None = None) -> None:
         """Forget a finished job and all that is kept of it. Raises WrongStatus."""
         self._caller_of().call(calls.delete_job(self._job_id, actor=actor))
+
+    def erase_args(self, reason: str | None = None, *, actor: str | None = None) -> None:
+        """Replace the args of a finished job by a marker; it cannot be retried afterwards. Raises WrongStatus."""
+        self._caller_of().call(upkeep_calls.erase_args(self._job_id, actor=actor, reason=reason))
 
     def logs(self, *, after: LogLine | None = None, limit: int = 1000) -> list[LogLine]:
         """Log lines of all attempts in order, after a given one."""
@@ -418,6 +422,32 @@ class SyncSystem:
     def lane_rates(self, seconds: float = 10.0) -> dict[str, float]:
         """Jobs that ended per second by lane, over the last so many seconds."""
         return self._caller_of().call(observe_calls.lane_rates(seconds))
+
+    def retention(self) -> list[Retention]:
+        """How long finished jobs are kept: the default first, then kinds that have a word of their own."""
+        return self._caller_of().call(upkeep_calls.retention())
+
+    def set_retention(
+        self, seconds: float | None, *, kind: str | None = None, status: str | None = None, actor: str | None = None
+    ) -> None:
+        """Keep finished jobs so long: of one kind (and status), or all that nothing else is said about.
+
+        None goes back to what the decorator or the default says. Raises InvalidName, InvalidOption.
+        """
+        self._caller_of().call(
+            upkeep_calls.set_retention(seconds, kind=kind, status=status and str(status), actor=actor)
+        )
+
+    def prune(self, limit: int = 10_000) -> int:
+        """Forget some finished jobs whose retention is over, and say how many; 0: there are no more.
+
+        Workers do this once a minute. A whole day's partition that is over counts as one step, whatever its size.
+        """
+        return self._caller_of().call(upkeep_calls.prune(limit))
+
+    def sweep(self) -> int:
+        """Take back the jobs of workers that are gone, and say how many. Workers do this twice a second."""
+        return self._caller_of().call(upkeep_calls.sweep())
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

@@ -201,6 +201,11 @@ def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
     return Call("select fenceline.maintain($1)", (interval_seconds,), decode, repeatable=True)
 
 
+def upkeep(*, interval_seconds: float) -> Call[int | None]:
+    """Partitions ahead and retention, unless somebody has seen to them within the interval (None)."""
+    return Call("select fenceline.upkeep($1)", (interval_seconds,), _scalar, repeatable=True)
+
+
 #: A channel that only tells listeners that they can hear.
 CANARY = "fenceline_canary"
 

@@ -110,3 +110,13 @@ class Lane:
     fair: bool
     ageing_seconds: int | None
     default_priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long finished jobs are kept; without a kind: the default."""
+
+    kind: str | None
+    status: str | None
+    seconds: float
+    said_by: str  # operator, decorator or default

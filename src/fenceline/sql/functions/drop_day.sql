@@ -1,10 +1,16 @@
 -- Drops the partitions of one day, if all in them that has ended did so before p_ended_before; live jobs of that day move
--- to the default partition. Returns how many jobs were forgotten (0: not yet droppable).
+-- to the default partition. Returns how many jobs were forgotten; null: not yet.
+--
+-- From the detach to the end of the transaction nobody else can enqueue or finish. So what takes long comes before it:
+-- reading through the day, and deleting logs and the like, p_limit rows at a time (then it is "not yet"). Afterwards only
+-- what may have changed meanwhile is looked at again. A day with many live jobs is not dropped: moving them would take
+-- long, too.
 -- roles: none
-create or replace function fenceline.drop_day(p_day text, p_ended_before timestamptz) returns bigint
+create or replace function fenceline.drop_day(p_day text, p_ended_before timestamptz, p_limit integer) returns bigint
 language plpgsql as $$
 declare
-  v_count bigint;
+  v_ended bigint;
+  v_live bigint[];
   v_young boolean;
   v_from bigint := fenceline.id_at(to_date(p_day, 'YYYYMMDD')::timestamp at time zone 'UTC');
   v_to bigint := fenceline.id_at((to_date(p_day, 'YYYYMMDD') + 1)::timestamp at time zone 'UTC');
@@ -12,27 +18,35 @@ begin
   execute format('select exists (select 1 from fenceline.%I where ended_at >= $1)', 'history_' || p_day)
     into v_young using p_ended_before;
   if v_young then
-    return 0;
+    return null;
   end if;
+  -- What has no final row is alive.
+  execute format('select count(h.job_id), coalesce(array_agg(j.id) filter (where h.job_id is null), ''{}'')
+                  from fenceline.%I j left join fenceline.%I h on h.job_id = j.id and h.final',
+                 'job_' || p_day, 'history_' || p_day)
+    into v_ended, v_live;
+  if cardinality(v_live) > 1000 or not fenceline.forget_details(v_from, v_to, v_live, p_limit) then
+    return null;
+  end if;
+
   execute format('alter table fenceline.job detach partition fenceline.%I', 'job_' || p_day);
   execute format('alter table fenceline.history detach partition fenceline.%I', 'history_' || p_day);
-  -- What has no final row is alive. After the detach its id belongs to the default partition.
-  execute format('insert into fenceline.job select j.* from fenceline.%1$I j
-                  where not exists (select 1 from fenceline.%2$I h where h.job_id = j.id and h.final)',
-                 'job_' || p_day, 'history_' || p_day);
-  execute format('insert into fenceline.history select h.* from fenceline.%2$I h
-                  where not exists (select 1 from fenceline.%2$I f where f.job_id = h.job_id and f.final)',
-                 'job_' || p_day, 'history_' || p_day);
-  execute format('select count(*) from fenceline.%I where final', 'history_' || p_day) into v_count;
-  delete from fenceline.log l where l.job_id >= v_from and l.job_id < v_to
-    and not exists (select 1 from fenceline.job j where j.id = l.job_id);
-  delete from fenceline.progress p where p.job_id >= v_from and p.job_id < v_to
-    and not exists (select 1 from fenceline.job j where j.id = p.job_id);
-  delete from fenceline.step s where s.job_id >= v_from and s.job_id < v_to
-    and not exists (select 1 from fenceline.job j where j.id = s.job_id);
-  delete from fenceline.checkpoint c where c.job_id >= v_from and c.job_id < v_to
-    and not exists (select 1 from fenceline.job j where j.id = c.job_id);
+  execute format('select exists (select 1 from fenceline.%I where ended_at >= $1)', 'history_' || p_day)
+    into v_young using p_ended_before;
+  if v_young then
+    raise exception using errcode = 'lock_not_available', message = 'a job of that day has just ended';
+  end if;
+  -- An enqueue that stayed open for longer than the retention: its job was not seen above.
+  v_live := v_live || array(
+    select r.job_id from fenceline.ready r where r.job_id >= v_from and r.job_id < v_to union all
+    select r.job_id from fenceline.running r where r.job_id >= v_from and r.job_id < v_to union all
+    select t.job_id from fenceline.timer t where t.job_id >= v_from and t.job_id < v_to union all
+    select h.job_id from fenceline.held h where h.job_id >= v_from and h.job_id < v_to);
+  -- After the detach their ids belong to the default partitions.
+  execute format('insert into fenceline.job select * from fenceline.%I where id = any($1)', 'job_' || p_day) using v_live;
+  execute format('insert into fenceline.history select * from fenceline.%I where job_id = any($1) and not final',
+                 'history_' || p_day) using v_live;
   execute format('drop table fenceline.%I, fenceline.%I', 'job_' || p_day, 'history_' || p_day);
-  return v_count;
+  return v_ended;
 end;
 $$;

@@ -1,5 +1,5 @@
 -- What has to happen at least once a second somewhere, for the whole fleet: any worker or server may call it as often
--- as it likes, the work is done once per interval.
+-- as it likes, the work is done once per interval. `upkeep` is the other half, about once a minute.
 -- Returns counts of what was done, `schedules_due` (fire_schedule is for a program that can compute ticks), and
 -- `next_seconds`, when the next timer or schedule is due (null: there is none); null when the work itself was not due.
 -- roles: worker
@@ -25,12 +25,6 @@ begin
             union all
             select min(s.due_at) from fenceline.schedule s
             where s.due_at > fenceline.clock() and s.due_at < 'infinity') n(at)));
-  if fenceline.is_due('upkeep', 60) then
-    v_done := v_done || jsonb_build_object('pruned', fenceline.prune());
-    perform fenceline.prune_requests();
-    perform fenceline.prune_ticks();
-    perform fenceline.create_partitions();
-  end if;
   return v_done;
 end;
 $$;

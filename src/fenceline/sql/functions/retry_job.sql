@@ -1,7 +1,8 @@
 -- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of. What
 -- needed approval needs it again, so that nobody goes round it. It goes on where the old one stopped: finished steps and
 -- the checkpoint are its own from the start.
--- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining).
+-- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining),
+-- FL055 (its args were erased).
 -- roles: producer, worker
 create or replace function fenceline.retry_job(
   p_job_id bigint,
@@ -17,6 +18,10 @@ declare
 begin
   if not exists (select 1 from fenceline.history h where h.job_id = p_job_id and h.final) then
     perform fenceline.wrong_status(p_job_id, 'retried', 'finished');
+  end if;
+  if fenceline.is_erased(v_job.args) then
+    raise exception using errcode = 'FL055', message = format(
+      'job %s cannot be retried: its args were erased. Enqueue a new job instead', fenceline.public_id(p_job_id));
   end if;
   v_made := fenceline.insert_jobs(v_job.kind, array[v_job.args], (jsonb_strip_nulls(jsonb_build_object(
       'lane', v_job.lane, 'priority', v_job.priority, 'max_attempts', v_job.max_attempts, 'tenant', v_job.tenant,

@@ -1,0 +1,42 @@
+"""Retention, and what operators do by hand: prune, sweep, erase."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fenceline.database.calls import Call, Row
+from fenceline.model.job import Retention
+
+
+def _nothing(_rows: Sequence[Row]) -> None:
+    return None
+
+
+def _scalar(rows: Sequence[Row]) -> Any:
+    return rows[0][0]
+
+
+def retention() -> Call[list[Retention]]:
+    return Call(
+        "select kind, status, seconds, said_by from fenceline.retention()",
+        (),
+        lambda rows: [Retention(kind=r[0], status=r[1], seconds=r[2], said_by=r[3]) for r in rows],
+        repeatable=True,
+    )
+
+
+def set_retention(seconds: float | None, *, kind: str | None, status: str | None, actor: str | None) -> Call[None]:
+    return Call(
+        "select fenceline.set_retention($1, $2, $3, $4)", (seconds, kind, status, actor), _nothing, repeatable=True
+    )
+
+
+def prune(limit: int) -> Call[int]:
+    return Call("select fenceline.prune($1)", (limit,), _scalar, repeatable=True)
+
+
+def sweep() -> Call[int]:
+    return Call("select fenceline.sweep()", (), _scalar, repeatable=True)
+
+
+def erase_args(job_id: int, *, actor: str | None, reason: str | None) -> Call[None]:
+    return Call("select fenceline.erase_args($1, $2, $3)", (job_id, actor, reason), _nothing, repeatable=True)

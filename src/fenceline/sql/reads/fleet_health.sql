@@ -1,0 +1,26 @@
+-- The fleet in one look, as JSON: the database's time, whether the system drains, live workers' versions, workers whose
+-- lease is over and who were not swept, timers and schedules that are overdue, lanes that are drained with jobs in them,
+-- and how long ago maintenance and upkeep were done.
+-- roles: reader
+create or replace function fenceline.fleet_health() returns jsonb
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
+  select jsonb_build_object(
+    'clock', extract(epoch from fenceline.clock()),
+    'draining', (select s.draining from fenceline.setting s),
+    'versions', (select coalesce(jsonb_object_agg(v.version, v.workers), '{}') from (
+       select coalesce(w.version, 'unknown') as version, count(*) as workers from fenceline.worker w
+       where w.stopped_at is null and w.lease_until >= fenceline.clock() and not w.runner group by 1) v),
+    'unswept', (select coalesce(jsonb_agg(jsonb_build_object('worker', w.name, 'attempts',
+         (select count(*) from fenceline.running r where r.worker_id = w.id),
+         'seconds', extract(epoch from fenceline.clock() - w.lease_until)) order by w.id), '[]')
+       from fenceline.worker w where w.stopped_at is null and w.lease_until < fenceline.clock()),
+    'overdue_timers', (select jsonb_build_object('jobs', count(*), 'seconds',
+         extract(epoch from fenceline.clock() - min(t.run_at))) from fenceline.timer t where t.run_at <= fenceline.clock()),
+    'overdue_schedules', (select jsonb_build_object('schedules', count(*), 'seconds',
+         extract(epoch from fenceline.clock() - min(s.due_at))) from fenceline.schedule s where s.due_at <= fenceline.clock()),
+    'drained', (select coalesce(jsonb_object_agg(n.name, d.jobs), '{}') from fenceline.lane n
+       cross join lateral (select count(*) as jobs from fenceline.ready r where r.lane = n.name) d
+       where not n.enabled and d.jobs > 0),
+    'ran', (select coalesce(jsonb_object_agg(m.task, extract(epoch from fenceline.clock() - m.ran_at)), '{}')
+       from fenceline.maintenance m));
+$$;
