@@ -16,6 +16,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
     },
     "Watch and steer": {
+        "enqueue": ("fenceline.cli.enqueue", "Enqueue a job of KIND, and print its id."),
+        "depth": ("fenceline.cli.enqueue", "Print how many jobs a worker could start now."),
         "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve, reject or reprioritise them."),
         "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
         "workers": ("fenceline.cli.workers", "List the workers, with what they hold and how fresh their leases are."),

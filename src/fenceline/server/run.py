@@ -4,7 +4,11 @@ Fail closed: without any valid token the server does not start, except where `no
 identity provider issues tokens. On the very first start it makes a token for platform_admin and shows it once.
 """
 
-from collections.abc import Callable
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
 
 import uvicorn
 
@@ -36,6 +40,34 @@ async def open_doors(caller: Caller, settings: ServerSettings) -> str | None:
     return None
 
 
+class Listener(uvicorn.Server):
+    """uvicorn, but it says when it listens, and a SIGTERM that it has obeyed is a good end."""
+
+    def __init__(self, config: uvicorn.Config, show: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._show = show
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            # The real port, also where 0 asked for any.
+            port = self.servers[0].sockets[0].getsockname()[1]
+            host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+            self._show(f"Fenceline listens on http://{host}:{port}")
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        for number in numbers:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in numbers:
+                loop.remove_signal_handler(number)
+
+
 async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `show` prints a line for people."""
     caller = app.make_caller(1)
@@ -45,7 +77,7 @@ async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], 
         await caller.close()
     if token is not None:
         show(f"The first token, for role platform_admin. It is shown this once: {token}")
-    server = uvicorn.Server(
+    server = Listener(
         uvicorn.Config(
             create_app(settings, app),
             host=settings.host,
@@ -55,8 +87,7 @@ async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], 
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=5,
-        )
+        ),
+        show,
     )
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
-    show(f"Fenceline listens on http://{host}:{settings.port}")
     await server.serve()

@@ -1,0 +1,109 @@
+"""`fenceline enqueue KIND` and `fenceline depth`: for cron jobs, scripts and autoscalers."""
+
+import asyncio
+import json
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from fenceline.cli.options import dsn_option
+
+
+def read_object(_ctx: click.Context, param: click.Parameter, text: str) -> Any:
+    """A JSON object, or `-` for standard input."""
+    try:
+        value = json.loads(sys.stdin.read() if text == "-" else text)
+    except ValueError as error:
+        raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
+    if not isinstance(value, dict):
+        raise click.BadParameter('args are a JSON object, like \'{"path": "a"}\'', param=param)
+    return value
+
+
+def read_json(_ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
+
+
+def read_moment(_ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.utcoffset() is None:
+        raise click.BadParameter(f"{text!r} is no moment: write it like 2026-12-31T00:00:00Z", param=param)
+    return moment
+
+
+def read_labels(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> dict[str, str] | None:
+    labels: dict[str, str] = {}
+    for text in texts:
+        name, colon, value = text.partition(":")
+        if not colon or not name or not value:
+            raise click.BadParameter(f"{text!r} is no label: write it like project:x", param=param)
+        labels[name] = value
+    return labels or None
+
+
+@click.command()
+@click.argument("kind")
+@dsn_option
+@click.option("--args", default="{}", metavar="JSON", callback=read_object, help="An object; - reads standard input.")
+@click.option("--lane", help="Another lane than the kind's own.")
+@click.option("--priority", type=int, help="Higher runs first.")
+@click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Not before then.")
+@click.option("--expires-at", callback=read_moment, metavar="MOMENT", help="Cancelled if not started by then.")
+@click.option("--dedupe-key", help="While a job with this key waits, it is returned instead.")
+@click.option("--idempotency-key", help="The same command again within a day returns the first job.")
+@click.option("--max-attempts", type=int, help="Attempts before it has failed.")
+@click.option("--label", "labels", multiple=True, callback=read_labels, metavar="NAME:VALUE", help="May be repeated.")
+@click.option("--resource-lock", help="A lock that the job holds until it ends; held by another: an error.")
+@click.option("--key", help="Jobs of one key run one after the other.")
+@click.option("--key-limit", type=int, help="… or so many at a time.")
+@click.option("--needs-approval", is_flag=True, default=None, help="Wait for `fenceline jobs approve`.")
+@click.option("--snapshot", callback=read_json, metavar="JSON", help="Configuration that the job keeps.")
+@click.option("--requires-hash", help="Fail unless the snapshot has this hash.")
+@click.option("--after", multiple=True, metavar="ID", help="Wait for this job to succeed. May be repeated.")
+@click.option("--identity", help="Whose credentials the job runs with.")
+@click.option("--tenant", help="Whose job it is; `default` without it.")
+@click.option("--timeout", type=float, help="Seconds that an attempt may take.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def enqueue(kind: str, dsn: str | None, args: dict[str, Any], as_json: bool, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
+    """Enqueue a job of KIND, and print its id."""
+    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
+
+    given = {name: value for name, value in options.items() if value is not None and value != ()}
+    if "after" in given:
+        given["after"] = list(given["after"])
+
+    async def run() -> tuple[str, bool]:
+        async with Fenceline(dsn) as app:
+            job = await app.enqueue(kind, args, **given)
+            return job.id, job.created
+
+    job_id, created = asyncio.run(run())
+    click.echo(json.dumps({"id": job_id, "created": created}) if as_json else job_id)
+
+
+@click.command()
+@dsn_option
+@click.option("--lane", help="Of one lane; of all without it.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def depth(dsn: str | None, lane: str | None, as_json: bool) -> None:  # noqa: FBT001 - as above
+    """Print how many jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
+    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
+
+    async def run() -> int:
+        async with Fenceline(dsn) as app:
+            return await app.system.depth(lane)
+
+    found = asyncio.run(run())
+    click.echo(json.dumps({"depth": found}) if as_json else found)

@@ -1,0 +1,43 @@
+"""A server on a real port, in a thread of its own."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+
+from fenceline import Fenceline
+from fenceline.server.app import create_app
+from fenceline.server.settings import ServerSettings
+
+
+@contextmanager
+def live_server(app: Fenceline, settings: ServerSettings | None = None) -> Iterator[str]:
+    """The URL of a running server on loopback."""
+    config = uvicorn.Config(
+        create_app(settings or ServerSettings(maintain=False), app),
+        host="127.0.0.1",
+        port=0,
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    started = threading.Event()
+    startup = server.startup
+
+    async def tell(sockets: object = None) -> None:
+        await startup(sockets)  # type: ignore[arg-type]  # whatever uvicorn passes itself
+        started.set()
+
+    server.startup = tell  # type: ignore[method-assign]  # uvicorn has no other way to tell
+    thread = threading.Thread(target=server.run, name="live server")
+    thread.start()
+    try:
+        assert started.wait(30), "the server did not start"
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()

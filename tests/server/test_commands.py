@@ -1,0 +1,142 @@
+"""`fenceline server`, `token`, `enqueue` and `depth` as programs."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import psycopg
+import pytest
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+COMMAND = str(Path(sys.executable).parent / "fenceline")
+APP = """
+from fenceline import Fenceline
+
+app = Fenceline()
+
+@app.job()
+async def ingest(path: str) -> None: ...
+"""
+
+
+@pytest.fixture
+def run(database: str, tmp_path: Path) -> Run:
+    def call(*arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [COMMAND, *arguments],
+            cwd=tmp_path,
+            env=os.environ | {"FENCELINE_DSN": database},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    return call
+
+
+def test_tokens_are_made_listed_and_revoked(run: Run, database: str) -> None:
+    made = run(
+        "token", "create", "--role", "producer", "--tenant", "acme", "--name", "ci", "--expires", "30d", "--json"
+    )
+    token = json.loads(made.stdout)
+    assert re.fullmatch(r"fl_[\w-]{43}", token["token"])
+    plain = run("token", "create", "--role", "viewer")
+    assert re.fullmatch(r"fl_[\w-]{43}\n", plain.stdout)
+    listed = json.loads(run("token", "list", "--json").stdout)
+    assert [(row["name"], row["role"], row["tenant"]) for row in listed] == [
+        ("viewer-2", "viewer", "default"), ("ci", "producer", "acme"),
+    ]  # fmt: skip
+    assert "ci" in run("token", "list").stdout
+    assert run("token", "revoke", str(token["id"])).stdout == f"token {token['id']} (ci) is revoked\n"
+    with psycopg.connect(database) as connection:
+        days = connection.execute("select expires_at - created_at from fenceline.token where name = 'ci'").fetchone()
+    assert days is not None
+    assert round(days[0].total_seconds() / 86400) == 30
+    for wrong, says in (
+        (("token", "create", "--role", "boss"), "role 'boss' does not exist"),
+        (("token", "create", "--role", "viewer", "--expires", "soon"), "'soon' is neither a span"),
+        (("token", "revoke", "99"), "token 99 does not exist"),
+    ):
+        failed = run(*wrong)
+        assert failed.returncode != 0
+        assert says in failed.stderr
+        assert "Traceback" not in failed.stderr
+
+
+def test_enqueue_prints_the_id_and_depth_a_number(run: Run, database: str) -> None:
+    assert run("depth").stdout == "0\n"
+    made = run(
+        "enqueue", "ingest", "--args", '{"path": "a"}', "--priority", "7", "--label", "project:x", "--lane", "system"
+    )
+    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{1}\S\n", made.stdout), made.stderr
+    again = run(
+        "enqueue", "report", "--args", "-", "--dedupe-key", "d", "--run-at", "2100-01-01T00:00:00Z", "--after",
+        made.stdout.strip(), "--snapshot", "[1]", "--needs-approval", "--json", stdin='{"n": 1}',
+    )  # fmt: skip
+    assert json.loads(again.stdout)["created"] is True, again.stderr
+    assert json.loads(run("enqueue", "report", "--dedupe-key", "d", "--json").stdout) == {
+        "id": json.loads(again.stdout)["id"], "created": False,
+    }  # fmt: skip
+    with psycopg.connect(database) as connection:
+        rows = connection.execute(
+            "select kind, status, priority, args, labels, lane from fenceline.jobs order by job_id"
+        )
+        assert rows.fetchall() == [
+            ("ingest", "queued", 7, {"path": "a"}, {"project": "x"}, "system"),
+            ("report", "awaiting_approval", 0, {"n": 1}, None, "default"),
+        ]
+    assert run("depth").stdout == "1\n"
+    assert run("depth", "--lane", "default").stdout == "0\n"
+    assert json.loads(run("depth", "--json").stdout) == {"depth": 1}
+    for wrong in (("--args", "[1]"), ("--args", "{"), ("--label", "x"), ("--run-at", "soon"), ("--lane", "nowhere")):
+        failed = run("enqueue", "ingest", *wrong)
+        assert failed.returncode != 0
+        assert failed.stderr.startswith(("Usage", "Error"))
+
+
+def test_the_server_starts_bootstraps_validates_and_stops(run: Run, database: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(APP)
+    command = [COMMAND, "server", "shop:app", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=os.environ | {"FENCELINE_DSN": database}, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            token = process.stdout.readline().split()[-1]
+            url = process.stdout.readline().split()[-1]
+            with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
+                assert client.get("/readyz").status_code == 200
+                assert client.post("/v1/jobs", json={"kind": "ingest", "args": {"path": "a"}}).status_code == 202
+                assert client.post("/v1/jobs", json={"kind": "ingest", "args": {}}).status_code == 422
+                # Maintenance runs here too: a timer becomes due without any worker.
+                soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
+                due = client.post("/v1/jobs", json={"kind": "later", "run_at": soon}).json()
+                assert due["status"] == "scheduled"
+                deadline = time.monotonic() + 30
+                while client.get(f"/v1/jobs/{due['id']}").json()["status"] != "queued":
+                    assert time.monotonic() < deadline
+                    time.sleep(0.05)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
+    assert process.returncode == 0
+    run("token", "revoke", "1")
+    for arguments, says in (
+        (("server", "--port", "0"), "no token is valid"),
+        (("server", "--host", "0.0.0.0", "--no-auth"), "loopback only"),  # noqa: S104 - refused
+        (("server", "nothing:app"), "module 'nothing' is not found"),
+        (("server", "--oidc-issuer", "x"), "given together"),
+    ):
+        failed = run(*arguments)
+        assert failed.returncode != 0
+        assert says in failed.stderr
