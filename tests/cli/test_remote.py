@@ -167,3 +167,20 @@ def test_what_is_not_there(remote: Program, hands: Hands) -> None:
     assert "the check symbol does not fit" in remote("jobs", "show", "0003-G923-0VQV-SR").error
     job = hands.enqueue()
     assert job in remote("jobs", "approve", job).error
+
+
+def test_enqueue_and_depth(remote: Program, fenceline: Program) -> None:
+    command = (
+        "enqueue", "mail", "--args", '{"to": "ada"}', "--run-at", "2100-01-01T00:00:00Z", "--idempotency-key", "once",
+        "--label", "project:x", "--key", "k", "--priority", "3",
+    )  # fmt: skip
+    job = remote(*command).out.strip()
+    assert remote(*command).out.strip() == job
+    shown = fenceline("jobs", "show", job, "--json").json
+    assert (shown["status"], shown["created_by"], shown["priority"], shown["args"]) == (
+        "scheduled", "olga", 3, {"to": "ada"},
+    )  # fmt: skip
+    remote("enqueue", "mail", "--json")
+    assert remote("depth").out == "1\n"
+    assert remote("depth", "--lane", "system").out == "0\n"
+    assert fenceline("depth", "--json").json == {"depth": 1}

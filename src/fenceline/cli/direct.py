@@ -91,6 +91,9 @@ class DirectQueue:
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]:
         return await self._app.system.workers(stopped=stopped)
 
+    async def depth(self, lane: str | None) -> int:
+        return await self._app.system.depth(lane)
+
     async def drain(self, *, reason: str | None) -> None:
         await self._app.system.drain(reason, actor=self._actor)
 

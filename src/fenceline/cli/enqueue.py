@@ -1,6 +1,5 @@
 """`fenceline enqueue KIND` and `fenceline depth`: for cron jobs, scripts and autoscalers."""
 
-import asyncio
 import json
 import sys
 from datetime import datetime
@@ -8,7 +7,8 @@ from typing import Any
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.queue import Queue
 
 
 def read_object(_ctx: click.Context, param: click.Parameter, text: str) -> Any:
@@ -55,7 +55,6 @@ def read_labels(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 
 @click.command()
 @click.argument("kind")
-@dsn_option
 @click.option("--args", default="{}", metavar="JSON", callback=read_object, help="An object; - reads standard input.")
 @click.option("--lane", help="Another lane than the kind's own.")
 @click.option("--priority", type=int, help="Higher runs first.")
@@ -73,37 +72,27 @@ def read_labels(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 @click.option("--requires-hash", help="Fail unless the snapshot has this hash.")
 @click.option("--after", multiple=True, metavar="ID", help="Wait for this job to succeed. May be repeated.")
 @click.option("--identity", help="Whose credentials the job runs with.")
-@click.option("--tenant", help="Whose job it is; `default` without it.")
+@click.option("--tenant", help="Whose job it is; over --url the token says.")
 @click.option("--timeout", type=float, help="Seconds that an attempt may take.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def enqueue(kind: str, dsn: str | None, args: dict[str, Any], as_json: bool, **options: Any) -> None:  # noqa: FBT001 - click passes flags by name
+@json_option
+@with_queue
+async def enqueue(queue: Queue, kind: str, args: dict[str, Any], as_json: bool, **options: Any) -> None:
     """Enqueue a job of KIND, and print its id."""
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
-
     given = {name: value for name, value in options.items() if value is not None and value != ()}
     if "after" in given:
         given["after"] = list(given["after"])
-
-    async def run() -> tuple[str, bool]:
-        async with Fenceline(dsn) as app:
-            job = await app.enqueue(kind, args, **given)
-            return job.id, job.created
-
-    job_id, created = asyncio.run(run())
-    click.echo(json.dumps({"id": job_id, "created": created}) if as_json else job_id)
+    job_id = await queue.enqueue(kind, args, given)
+    click.echo(json.dumps({"id": job_id}) if as_json else job_id)
 
 
 @click.command()
-@dsn_option
 @click.option("--lane", help="Of one lane; of all without it.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def depth(dsn: str | None, lane: str | None, as_json: bool) -> None:  # noqa: FBT001 - as above
-    """Print how many jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
+@json_option
+@with_queue
+async def depth(queue: Queue, lane: str | None, as_json: bool) -> None:
+    """Print how many jobs a worker could start now.
 
-    async def run() -> int:
-        async with Fenceline(dsn) as app:
-            return await app.system.depth(lane)
-
-    found = asyncio.run(run())
+    One number, for autoscalers: queued jobs, due timers, attempts of dead workers. Drained lanes count 0.
+    """
+    found = await queue.depth(lane)
     click.echo(json.dumps({"depth": found}) if as_json else found)

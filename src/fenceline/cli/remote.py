@@ -51,8 +51,12 @@ class RemoteQueue:
         await self._client.aclose()
 
     async def enqueue(self, kind: str, args: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-        body = {"kind": kind, "args": dict(args), **options}
-        return str((await self._call("POST", "/v1/jobs", body=body))["id"])
+        body = {"kind": kind, "args": dict(args)} | {
+            name: value.isoformat() if isinstance(value, datetime) else value for name, value in options.items()
+        }
+        key = body.pop("idempotency_key", None)  # over HTTP it is a header
+        headers = {} if key is None else {"Idempotency-Key": str(key)}
+        return str((await self._call("POST", "/v1/jobs", body=body, headers=headers))["id"])
 
     async def list_jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
         query: dict[str, Any] = {
@@ -119,6 +123,10 @@ class RemoteQueue:
         found = [(row, False) for row in fleet["workers"]] + [(row, True) for row in fleet["runners"]]
         return [_record(WorkerRecord, {**row, "runner": runner, "running": row["in_use"]}) for row, runner in found]
 
+    async def depth(self, lane: str | None) -> int:
+        query = {} if lane is None else {"lane": lane}
+        return int((await self._call("GET", "/v1/admin/workers/depth", query=query))["depth"])
+
     async def drain(self, *, reason: str | None) -> None:
         await self._call("POST", "/v1/admin/drain", body={"reason": reason})
 
@@ -136,11 +144,12 @@ class RemoteQueue:
         *,
         query: Mapping[str, Any] | None = None,
         body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         import httpx  # noqa: PLC0415 - an extra
 
         try:
-            answer = await self._client.request(method, path, params=query, json=body)
+            answer = await self._client.request(method, path, params=query, json=body, headers=headers)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServerUnavailable(
                 f"the server {self._url} cannot be reached ({str(error) or type(error).__name__}): "

@@ -61,6 +61,10 @@ def delete_lane(name: str, identity: Identity) -> Call[None]:
     return Call("select fenceline.delete_lane($1, $2, $3)", (name, identity.actor, identity.tenant), _nothing)
 
 
+def depth(lane: str | None, tenant: str | None) -> Call[int]:
+    return Call("select fenceline.depth($1, $2)", (lane, tenant), _scalar, repeatable=True)
+
+
 def fleet_status(tenant: str | None) -> Call[str]:
     return Call("select fenceline.fleet_status($1)", (tenant,), _scalar, repeatable=True)
 

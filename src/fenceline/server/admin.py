@@ -7,7 +7,7 @@ is measured and shown of jobs is only the tenant's own.
 import json
 from typing import Annotated, Literal
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from fenceline.database import operator_calls
@@ -142,6 +142,12 @@ class FleetView(View):
     runners: list[WorkerView]
 
 
+class DepthView(View):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"depth": 12}]})
+
+    depth: int
+
+
 class DrainView(View):
     model_config = ConfigDict(json_schema_extra={"examples": [{"draining": True}]})
 
@@ -210,6 +216,13 @@ def _no_lane(name: str) -> Problem:
 async def fleet_status(request: ApiRequest) -> Response:
     """The fleet now: lanes with the jobs that use their slots, workers and runners with their last heartbeat."""
     return json_response(await request.caller.call(operator_calls.fleet_status(request.identity.reach)))
+
+
+@routes.get("/v1/admin/workers/depth", **operation("workers:view", "invalid", model=DepthView))
+async def depth(request: ApiRequest, lane: Annotated[str | None, Query(description="Of one lane.")] = None) -> Response:
+    """How many of the tenant's jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
+    found = await request.caller.call(operator_calls.depth(lane, request.identity.reach))
+    return json_response(json.dumps({"depth": found}))
 
 
 @routes.post(
