@@ -16,9 +16,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
     },
     "Watch and steer": {
-        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve, reject or reprioritise them."),
+        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve or move them."),
         "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
-        "workers": ("fenceline.cli.workers", "List the workers, with what they hold and how fresh their leases are."),
+        "workers": ("fenceline.cli.workers", "List the workers, and what they hold."),
         "schedules": ("fenceline.cli.schedules", "Jobs by the clock: look at schedules, change them, pause them."),
         "top": ("fenceline.cli.top", "Watch lanes, jobs and workers live, and steer them."),
         "drain": ("fenceline.cli.workers", "Refuse new jobs from outside."),
