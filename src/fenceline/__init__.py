@@ -1,90 +1,27 @@
-"""A PostgreSQL-native job queue for jobs that matter: fenced, durable, watched by people."""
+"""A PostgreSQL-native job queue for jobs that matter: fenced, durable, watched by people.
 
-from fenceline.client.app import Fenceline, Handler
-from fenceline.client.groups import Group
-from fenceline.client.options import After, EnqueueOptions
-from fenceline.client.schedules import ScheduleSettings
-from fenceline.client.sync_verbs import SyncJob
-from fenceline.client.verbs import Job
-from fenceline.context.context import Context
-from fenceline.context.sync_context import SyncContext
-from fenceline.errors import (
-    Cancel,
-    Cancelled,
-    ConnectionLost,
-    DatabaseUnavailable,
-    Draining,
-    Fail,
-    FencelineError,
-    InvalidArgs,
-    InvalidId,
-    InvalidResult,
-    InvalidSchedule,
-    JobCancelled,
-    JobFailed,
-    LockCycle,
-    NotFound,
-    RefusedError,
-    ResourceLocked,
-    RetryLater,
-    Snooze,
-    StaleAttempt,
-    StepMismatch,
-    Superseded,
-    UnknownSchedule,
-    Unsupported,
-    WrongStatus,
-)
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
-from fenceline.model.retry import Retry
-from fenceline.model.schedule import Schedule, Tick
-from fenceline.model.status import Status
-from fenceline.model.with_errors import WithErrors
+The public names are those of `fenceline.public`. They are loaded with the first use of one, so that a program that
+needs none of them, as `fenceline --help`, does not wait for the client, asyncio and all that they bring.
+"""
 
-__all__ = [
-    "After",
-    "Cancel",
-    "Cancelled",
-    "ConnectionLost",
-    "Context",
-    "DatabaseUnavailable",
-    "Draining",
-    "EnqueueOptions",
-    "Fail",
-    "Fenceline",
-    "FencelineError",
-    "Group",
-    "Handler",
-    "InvalidArgs",
-    "InvalidId",
-    "InvalidResult",
-    "InvalidSchedule",
-    "Job",
-    "JobCancelled",
-    "JobFailed",
-    "JobPage",
-    "JobRecord",
-    "Lane",
-    "LockCycle",
-    "LogLine",
-    "NotFound",
-    "Progress",
-    "RefusedError",
-    "ResourceLocked",
-    "Retry",
-    "RetryLater",
-    "Schedule",
-    "ScheduleSettings",
-    "Snooze",
-    "StaleAttempt",
-    "Status",
-    "StepMismatch",
-    "Superseded",
-    "SyncContext",
-    "SyncJob",
-    "Tick",
-    "UnknownSchedule",
-    "Unsupported",
-    "WithErrors",
-    "WrongStatus",
-]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fenceline.public import *  # noqa: F403 - all of them, by its __all__
+    from fenceline.public import __all__ as __all__
+else:  # not for type checkers, to whom it would say that any name exists
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__") and name != "__all__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = importlib.import_module("fenceline.public")
+        globals().update({known: getattr(public, known) for known in (*public.__all__, "__all__")})
+        # A submodule is there too once it is loaded: `import fenceline; fenceline.errors`.
+        if name not in globals():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted(importlib.import_module("fenceline.public").__all__)

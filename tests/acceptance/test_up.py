@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import httpx
 import psycopg
 
 
@@ -28,6 +29,19 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                 with psycopg.connect(found[1]) as connection:
                     rows = connection.execute("select status, count(*) from fenceline.jobs group by status").fetchall()
                 assert dict(rows) == {"succeeded": 7, "awaiting_approval": 1}
+                door = re.search(r"Bearer (\S+)' (http://\S+)/v1/jobs", text)
+                assert door is not None, text
+                answer = httpx.get(f"{door[2]}/v1/jobs", headers={"Authorization": f"Bearer {door[1]}"})
+                assert len(answer.json()["items"]) == 8
+                shown = subprocess.run(
+                    [command[0], "jobs", "list"],
+                    cwd=folder,
+                    env=environment,
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                assert shown.stdout.count("succeeded") == 7
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.wait(timeout=60)

@@ -75,8 +75,8 @@ def test_secrets_are_hidden(program: Program) -> None:
     "text, says",
     [
         (
-            "procesess = 3\n[worker]\nthreds = 3\n[wroker]\nx = 1\n[up]\ny = 2",
-            "procesess, up, up.y, worker.threds, wroker",
+            "procesess = 3\n[worker]\nthreds = 3\n[wroker]\nx = 1\n[sql]\ny = 2",
+            "exist: procesess, sql, worker.threds, wroker;",
         ),
         ("[worker\n", "fenceline.toml is not TOML"),
         ('[worker]\nprocesses = "many"', "fenceline.toml: worker.processes: 'many' is not a valid integer"),

@@ -18,9 +18,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Watch and steer": {
         "enqueue": ("fenceline.cli.enqueue", "Enqueue a job of KIND, and print its id."),
         "depth": ("fenceline.cli.enqueue", "Print how many jobs a worker could start now."),
-        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve, reject or reprioritise them."),
+        "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve or move them."),
         "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
-        "workers": ("fenceline.cli.workers", "List the workers, with what they hold and how fresh their leases are."),
+        "workers": ("fenceline.cli.workers", "List the workers, and what they hold."),
         "schedules": ("fenceline.cli.schedules", "Jobs by the clock: look at schedules, change them, pause them."),
         "top": ("fenceline.cli.top", "Watch lanes, jobs and workers live, and steer them."),
         "drain": ("fenceline.cli.workers", "Refuse new jobs from outside."),

@@ -22,7 +22,7 @@ FOLLOW_SECONDS = 0.4
 
 @click.group()
 def jobs() -> None:
-    """See jobs, and cancel, retry, approve, reject or reprioritise them."""
+    """See jobs, and cancel, retry, approve or move them."""
 
 
 for _verb in job_verbs.VERBS:

@@ -71,12 +71,10 @@ class SettingsFile:
                     unknown.append(key)
                 continue
             known = {name.partition(".")[2] for name in settings_of(ctx, key)}
-            unknown += [f"{key}.{name}" for name in value if name not in known]
-            if not known:
-                unknown.append(key)
+            unknown += [f"{key}.{name}" for name in value if name not in known] if known else [key]
         if unknown:
             raise click.ClickException(
-                f"{self.path} has settings that do not exist: {', '.join(sorted(set(unknown)))}; "
+                f"{self.path} has settings that do not exist: {', '.join(sorted(unknown))}; "
                 "`fenceline config` lists those that do"
             )
 

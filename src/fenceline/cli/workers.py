@@ -12,7 +12,7 @@ from fenceline.cli.queue import Queue
 @json_option
 @with_queue
 async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
-    """List the workers, with what they hold and how fresh their leases are."""
+    """List the workers, and what they hold."""
     found = await queue.workers(stopped=stopped)
     if as_json:
         print_json({"items": found})

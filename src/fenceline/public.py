@@ -1,0 +1,90 @@
+"""The public names; `from fenceline import …` finds them here."""
+
+from fenceline.client.app import Fenceline, Handler
+from fenceline.client.groups import Group
+from fenceline.client.options import After, EnqueueOptions
+from fenceline.client.schedules import ScheduleSettings
+from fenceline.client.sync_verbs import SyncJob
+from fenceline.client.verbs import Job
+from fenceline.context.context import Context
+from fenceline.context.sync_context import SyncContext
+from fenceline.errors import (
+    Cancel,
+    Cancelled,
+    ConnectionLost,
+    DatabaseUnavailable,
+    Draining,
+    Fail,
+    FencelineError,
+    InvalidArgs,
+    InvalidId,
+    InvalidResult,
+    InvalidSchedule,
+    JobCancelled,
+    JobFailed,
+    LockCycle,
+    NotFound,
+    RefusedError,
+    ResourceLocked,
+    RetryLater,
+    Snooze,
+    StaleAttempt,
+    StepMismatch,
+    Superseded,
+    UnknownSchedule,
+    Unsupported,
+    WrongStatus,
+)
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
+from fenceline.model.retry import Retry
+from fenceline.model.schedule import Schedule, Tick
+from fenceline.model.status import Status
+from fenceline.model.with_errors import WithErrors
+
+__all__ = [
+    "After",
+    "Cancel",
+    "Cancelled",
+    "ConnectionLost",
+    "Context",
+    "DatabaseUnavailable",
+    "Draining",
+    "EnqueueOptions",
+    "Fail",
+    "Fenceline",
+    "FencelineError",
+    "Group",
+    "Handler",
+    "InvalidArgs",
+    "InvalidId",
+    "InvalidResult",
+    "InvalidSchedule",
+    "Job",
+    "JobCancelled",
+    "JobFailed",
+    "JobPage",
+    "JobRecord",
+    "Lane",
+    "LockCycle",
+    "LogLine",
+    "NotFound",
+    "Progress",
+    "RefusedError",
+    "ResourceLocked",
+    "Retry",
+    "RetryLater",
+    "Schedule",
+    "ScheduleSettings",
+    "Snooze",
+    "StaleAttempt",
+    "Status",
+    "StepMismatch",
+    "Superseded",
+    "SyncContext",
+    "SyncJob",
+    "Tick",
+    "UnknownSchedule",
+    "Unsupported",
+    "WithErrors",
+    "WrongStatus",
+]
