@@ -1,0 +1,43 @@
+"""What is in `deploy/`, read as the tools that use it would."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from fenceline.cli import main
+
+DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document is not None]
+
+
+def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every Kubernetes object, by "file/kind"."""
+    for path in sorted(KUBERNETES.rglob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            for document in documents(path):
+                yield f"{path.relative_to(KUBERNETES)}/{document['kind']}", document
+
+
+def pods(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every pod's spec in an object, wherever it is."""
+    if "containers" in document:
+        yield document
+    for value in document.values():
+        if isinstance(value, dict):
+            yield from pods(value)
+
+
+def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
+    """The command that a command line names, and its options; raises what the program would say about it."""
+    with click.Context(main, info_name="fenceline") as context:
+        name, command, rest = main.resolve_command(context, [word.replace("$(APP)", "jobs:app") for word in arguments])
+        assert command is not None
+        assert name is not None
+        return name, command.make_context(name, rest, parent=context).params
