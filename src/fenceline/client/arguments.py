@@ -56,7 +56,7 @@ class Arguments:
     def dump(self, values: Mapping[str, Any]) -> str:
         """Validated args as JSON text. Raises InvalidArgs where JSON has no form for a value, or it is too deep."""
         try:
-            text = _dump(self._args, values)
+            text = dump_json(self._args, values)
             if len(text) > 2 * MAX_DEPTH:  # each level takes two brackets
                 check_depth(text)
         except ValueError as error:
@@ -105,7 +105,7 @@ class Arguments:
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
-            return _dump(self._result, self._result.validate_python(value))
+            return dump_json(self._result, self._result.validate_python(value))
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", "does", error)) from error
         except ValueError as error:
@@ -217,7 +217,8 @@ def check_depth(text: str) -> None:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
-def _dump(adapter: "TypeAdapter[Any]", value: Any) -> str:
+def dump_json(adapter: "TypeAdapter[Any]", value: Any) -> str:
+    """A validated value as JSON text. Raises ValueError."""
     # pydantic's serializer raises ValueError for cycles, unknown types and half a surrogate pair; but NaN and the
     # infinities it writes as null, or as no JSON at all, as the type that holds them says.
     text = adapter.serializer.to_json(value).decode()
