@@ -222,6 +222,7 @@ class Context:
     async def begin_phase(self, name: str) -> None:
         await self._set_progress({"phase": name, "progress": "{}"}, starts_work=True)
         self._phase = name
+        self._progress_at = 0.0  # its first progress is shown at once
 
     async def _set_progress(self, values: dict[str, Any], *, starts_work: bool = False) -> None:
         self.check(starts_work=starts_work)
