@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 
 from fenceline import Cancel, Context, Fail, Fenceline, Retry, RetryLater, Snooze, SyncContext, WithErrors
-from fenceline.errors import Cancelled
+from fenceline.errors import Cancelled, StaleAttempt
 
 app = Fenceline()
 
@@ -276,7 +276,7 @@ async def pay_async(how: str = "well", *, ctx: Context) -> str:
         ctx.log("after")
     try:
         await ctx.progress(1)
-    except Exception as error:
+    except StaleAttempt as error:
         ran(f"refused: {type(error).__name__}", ctx.job)
     if how == "fails_after":
         raise RuntimeError("too late to matter")
@@ -297,7 +297,7 @@ def pay_def(how: str = "well", *, ctx: SyncContext) -> str:
         ctx.log("after")
     try:
         ctx.progress(1)
-    except Exception as error:
+    except StaleAttempt as error:
         ran(f"refused: {type(error).__name__}", ctx.job)
     if how == "fails_after":
         raise RuntimeError("too late to matter")

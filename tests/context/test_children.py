@@ -8,7 +8,7 @@ from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
 from tests.worker.embedded_worker import ended
 
-from fenceline import Context, Fenceline, Retry
+from fenceline import Context, Fenceline, FencelineError, Retry
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 AGAIN = Retry(max_attempts=2, backoff="fixed", base=0.0, jitter=0.0)
@@ -51,7 +51,7 @@ async def test_children_are_refused_early_where_that_can_be_told(app: Fenceline,
             options: dict[str, Any] = dict(arguments)
             try:
                 await ctx.enqueue(options.pop("kind"), options.pop("args"), **options)
-            except Exception as error:
+            except (FencelineError, ValueError) as error:
                 seen.append(f"{type(error).__name__}: {error}".partition("\n")[0])
         assert await ctx.enqueue_many("child", []) == []
 
@@ -71,12 +71,12 @@ async def test_children_are_refused_early_where_that_can_be_told(app: Fenceline,
 
 @pytest.mark.parametrize("in_transaction", [False, True])
 async def test_a_child_that_cannot_be_made_fails_its_parent_alone(
-    app: Fenceline, work: Work, connect: Connect, in_transaction: bool
+    app: Fenceline, work: Work, connect: Connect, *, in_transaction: bool
 ) -> None:
     connection = await connect()
 
     @app.job(retry=AGAIN)
-    async def parent(lock: bool, *, ctx: Context) -> None:
+    async def parent(*, lock: bool, ctx: Context) -> None:
         if lock:
             await ctx.enqueue("child", {"number": 1}, resource_lock="printer")
         else:

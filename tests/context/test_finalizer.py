@@ -73,7 +73,7 @@ async def test_an_attempt_that_is_gone_is_not_finalized(app: Fenceline, work: Wo
 
 @pytest.mark.parametrize("handler_is_async", [True, False])
 async def test_a_finalizer_may_be_of_the_other_kind(
-    app: Fenceline, work: Work, connect: Connect, handler_is_async: bool
+    app: Fenceline, work: Work, connect: Connect, *, handler_is_async: bool
 ) -> None:
     async def in_async(*, ctx: Context) -> int:
         return 1

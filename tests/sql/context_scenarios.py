@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -39,7 +40,11 @@ async def claimed(connection: Connection, **options: Any) -> Attempt:
 
 async def contents(connection: Connection) -> list[str]:
     return [
-        str(await connection.fetchval(f"select coalesce(string_agg(t::text, '|' order by t::text), '') from fenceline.{t} t"))
+        str(
+            await connection.fetchval(
+                f"select coalesce(string_agg(t::text, '|' order by t::text), '') from fenceline.{t} t"
+            )
+        )
         for t in (*TABLES, "running", "job")
     ]
 
@@ -79,14 +84,14 @@ async def a_reclaim_waits_for_a_write_under_way(connect: Connect) -> None:
     for name, call in FENCED.items():
         operator = await connect()
         attempt = await claimed(operator)
-        _, answer, waited = await overlap(
-            connect,
-            lambda c, call=call, attempt=attempt: c.fetchval(call, attempt.job_id, attempt.attempt_id),
-            lambda c, attempt=attempt: c.fetchval(
-                "select fenceline.cancel_job($1, p_force => true)", attempt.job_id
-            ),
-        )
+        write = partial(_run, sql=call, values=(attempt.job_id, attempt.attempt_id))
+        reclaim = partial(_run, sql="select fenceline.cancel_job($1, p_force => true)", values=(attempt.job_id,))
+        _, answer, waited = await overlap(connect, write, reclaim)
         assert (answer, waited) == ("cancelled", True), name
+
+
+async def _run(connection: Connection, sql: str, values: tuple[Any, ...]) -> Any:
+    return await connection.fetchval(sql, *values)
 
 
 async def a_done_step_stays(connect: Connect) -> None:
@@ -153,10 +158,16 @@ async def children_come_with_a_good_end_only(connect: Connect) -> None:
         assert await finish(operator, attempt, outcome) == "accepted"
         assert await count(operator, "job", "kind = 'child'") == made, outcome
         assert await count(operator, "child") == 0, outcome
-        uses = "select bit_or(coalesce(uses, 0)) & 64 from (select uses from fenceline.ready union all select uses from fenceline.timer) u"
+        uses = (
+            "select bit_or(coalesce(uses, 0)) & 64 from "
+            "(select uses from fenceline.ready union all select uses from fenceline.timer) u"
+        )
         assert await operator.fetchval(uses) in (0, None)
         if made:
-            assert await operator.fetchval("select array_agg(id order by id) from fenceline.job where kind = 'child'") == ids
+            assert (
+                await operator.fetchval("select array_agg(id order by id) from fenceline.job where kind = 'child'")
+                == ids
+            )
             parents = "select array_agg(distinct parent) from fenceline.job where kind = 'child'"
             assert await operator.fetchval(parents) == [attempt.job_id]
         elif outcome != "cancelled":

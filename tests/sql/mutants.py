@@ -311,8 +311,7 @@ MUTANTS = (
         "live_attempt",
         "update fenceline.running r set active_at = fenceline.clock()\n"
         "  where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.* into v_run;",
-        "select r.* into v_run from fenceline.running r\n"
-        "  where r.job_id = p_job_id and r.attempt_id = p_attempt_id;",
+        "select r.* into v_run from fenceline.running r\n  where r.job_id = p_job_id and r.attempt_id = p_attempt_id;",
         context_scenarios.a_reclaim_waits_for_a_write_under_way,
     ),
     *[

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
 from fenceline.client.arguments import to_json
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fenceline.client.app import Fenceline, Handler
     from fenceline.context.desk import Desk
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Progress that comes quicker than this is written with the next report.
@@ -68,6 +69,7 @@ class Context:
         self.desk = desk
         self.lines = Lines()
         self.on_stale: Callable[[UUID], None] | None = None
+        #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
         self.shutting_down = False
         self.transaction_done: Transaction | None = None  # the attempt has ended in a transaction of the handler's
         self._cancelled = False
@@ -262,7 +264,11 @@ class Context:
 
     # Durable work ----------------------------------------------------------------------------------------------------
 
-    async def step(self, name: str, function: Callable[..., Awaitable[T] | T], *args: Any, **kwargs: Any) -> T:
+    @overload
+    async def step(self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function once, whatever happens to this attempt: its result is kept, and a later attempt, or a retry as
         a new job, gets that instead of running it again.
 
@@ -280,7 +286,7 @@ class Context:
             except Exception as error:
                 await self.step_failed(step, error)
                 raise
-        return step.decode()  # type: ignore[no-any-return]  # as the function declares, or JSON
+        return step.decode()
 
     def begin_step(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

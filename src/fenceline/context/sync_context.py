@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack
 from uuid import UUID
 
 from fenceline.client.options import EnqueueOptions
@@ -23,6 +23,7 @@ from fenceline.context.transaction import Transaction, TransactionConnection
 if TYPE_CHECKING:
     from fenceline.client.app import Handler
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -85,6 +86,10 @@ class SyncContext:
     def cancelled(self) -> bool:
         return self._context.cancelled
 
+    @property
+    def shutting_down(self) -> bool:
+        return self._context.shutting_down
+
     def raise_if_cancelled(self) -> None:
         self._context.raise_if_cancelled()
 
@@ -105,7 +110,7 @@ class SyncContext:
     def items(self) -> "SyncItems":
         return SyncItems(self._context, self._wait)
 
-    def step(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"step {name!r} is async, but its handler is not: make it a def, or the handler async")
         step = self._context.begin_step(name, function, args, kwargs)
