@@ -2,7 +2,12 @@
 
 # ruff: noqa: N818 - named after what is wrong, which reads better than a suffix on each
 
+from datetime import timedelta
+
 from fenceline.model.public_id import InvalidId as InvalidId  # noqa: PLC0414 - re-exported
+
+#: The longest delay that the state machine takes.
+MAX_SECONDS = 1_000_000_000
 
 
 class FencelineError(Exception):
@@ -354,20 +359,27 @@ class Steering(FencelineError):
     """Raised by a handler to say how its attempt ends."""
 
 
+def _seconds(what: str, given: float | timedelta) -> float:
+    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
+    if not 0 <= seconds <= MAX_SECONDS:
+        raise ValueError(f"{what}={given!r} is out of range: use 0 to {MAX_SECONDS} seconds")
+    return seconds
+
+
 class RetryLater(Steering):
     """Fail this attempt and run again after so many seconds, if attempts remain; None: by the retry policy."""
 
-    def __init__(self, reason: str = "asked to be retried later", *, after: float | None = None) -> None:
+    def __init__(self, reason: str = "asked to be retried later", *, after: float | timedelta | None = None) -> None:
         super().__init__(reason)
-        self.after = after
+        self.after = None if after is None else _seconds("after", after)
 
 
 class Snooze(Steering):
     """Run again after so many seconds; the attempt does not count."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(f"snoozed for {seconds} seconds")
-        self.seconds = seconds
+    def __init__(self, seconds: float | timedelta) -> None:
+        self.seconds = _seconds("seconds", seconds)
+        super().__init__(f"snoozed for {self.seconds} seconds")
 
 
 class Fail(Steering):

@@ -35,7 +35,7 @@ from fenceline.errors import (
     Unsupported,
     WrongStatus,
 )
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress, StepRecord
 from fenceline.model.retry import Retry
 from fenceline.model.schedule import Schedule, Tick
 from fenceline.model.status import Status
@@ -79,6 +79,7 @@ __all__ = [
     "StaleAttempt",
     "Status",
     "StepMismatch",
+    "StepRecord",
     "Superseded",
     "SyncContext",
     "SyncJob",

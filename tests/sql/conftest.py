@@ -16,6 +16,7 @@ pytest.register_assert_rewrite(
     "tests.sql.observed",
     "tests.sql.sessions",
     "tests.sql.claim_scenarios",
+    "tests.sql.context_scenarios",
     "tests.sql.end_scenarios",
     "tests.sql.gate_scenarios",
     "tests.sql.schedule_scenarios",

@@ -7,7 +7,7 @@ mutants break loudly instead of testing nothing.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from tests.sql import claim_scenarios, end_scenarios, gate_scenarios, schedule_scenarios
+from tests.sql import claim_scenarios, context_scenarios, end_scenarios, gate_scenarios, schedule_scenarios
 from tests.sql.sessions import Connect
 
 from fenceline.database.schema_files import read_schema_files
@@ -298,5 +298,125 @@ MUTANTS = (
         " and s.revision = p_revision",
         "",
         schedule_scenarios.a_change_meets_a_fire,
+    ),
+    mutant(
+        "context_without_fence",
+        "live_attempt",
+        "where r.job_id = p_job_id and r.attempt_id = p_attempt_id",
+        "where r.job_id = p_job_id",
+        context_scenarios.late_calls_change_nothing,
+    ),
+    mutant(
+        "context_without_lock",
+        "live_attempt",
+        "update fenceline.running r set active_at = fenceline.clock()\n"
+        "  where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning r.* into v_run;",
+        "select r.* into v_run from fenceline.running r\n  where r.job_id = p_job_id and r.attempt_id = p_attempt_id;",
+        context_scenarios.a_reclaim_waits_for_a_write_under_way,
+    ),
+    *[
+        mutant(
+            f"{function}_without_fence",
+            function,
+            "v_run := fenceline.live_attempt(p_job_id, p_attempt_id);",
+            "select * into v_run from fenceline.running r where r.job_id = p_job_id;",
+            context_scenarios.late_calls_change_nothing,
+        )
+        for function in ("record_step", "save_checkpoint")
+    ],
+    *[
+        mutant(
+            f"{function}_without_fence",
+            function,
+            "perform fenceline.live_attempt(p_job_id, p_attempt_id);",
+            "",
+            context_scenarios.late_calls_change_nothing,
+        )
+        for function in ("list_steps_ahead", "move_items", "add_children")
+    ],
+    mutant(
+        "progress_without_fence",
+        "set_progress",
+        "where r.job_id = p_job_id and r.attempt_id = p_attempt_id",
+        "where r.job_id = p_job_id",
+        context_scenarios.late_calls_change_nothing,
+    ),
+    mutant(
+        "stale_reports_not_told",
+        "report_attempts",
+        "attempt_id := v_given.attempt_id;\n      return next;",
+        "null;",
+        context_scenarios.late_calls_change_nothing,
+    ),
+    mutant(
+        "done_step_written_again",
+        "record_step",
+        "if v_step.status = 'done' then",
+        "if false then",
+        context_scenarios.a_done_step_stays,
+    ),
+    mutant(
+        "step_with_other_arguments_answered",
+        "record_step",
+        "if v_step.args_hash <> p_args_hash then",
+        "if false then",
+        context_scenarios.a_done_step_stays,
+    ),
+    mutant(
+        "failed_step_taken_for_done",
+        "attempt_start",
+        " and s.status = 'done'",
+        "",
+        context_scenarios.work_is_handed_on,
+    ),
+    mutant(
+        "retry_starts_from_nothing",
+        "retry_job",
+        "perform fenceline.inherit_work(p_job_id, job_id);",
+        "",
+        context_scenarios.work_is_handed_on,
+    ),
+    mutant(
+        "moved_item_stays_where_it_was",
+        "move_items",
+        "<> all(p_items)",
+        "is not null",
+        context_scenarios.items_are_in_one_set,
+    ),
+    mutant(
+        "children_never_made",
+        "finish_attempts",
+        "perform fenceline.make_children(v_ended, v_attempts);",
+        "null;",
+        context_scenarios.children_come_with_a_good_end_only,
+    ),
+    mutant(
+        "children_of_a_failure_kept",
+        "end_attempt",
+        "delete from fenceline.child c where c.job_id = p_run.job_id;",
+        "null;",
+        context_scenarios.children_come_with_a_good_end_only,
+    ),
+    mutant(
+        "children_asked_for_twice_made_twice",
+        "add_children",
+        " and c.request_id = p_request_id",
+        " and false",
+        context_scenarios.children_come_with_a_good_end_only,
+    ),
+    mutant(
+        "children_without_parent",
+        "add_children",
+        ", 'parent', fenceline.public_id(p_job_id)",
+        "",
+        context_scenarios.children_come_with_a_good_end_only,
+    ),
+    mutant(
+        "log_without_end",
+        "write_log",
+        "where v_before + l.bytes <= v_attempt_most",
+        "where true",
+        context_scenarios.a_log_has_an_end,
+        ("if v_before > v_attempt_most then", "if false then"),
     ),
 )

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 from tests.sql.claim_scenarios import CLAIM_SCENARIOS
+from tests.sql.context_scenarios import CONTEXT_SCENARIOS
 from tests.sql.end_scenarios import END_SCENARIOS
 from tests.sql.gate_scenarios import GATE_SCENARIOS
 from tests.sql.sessions import Connect
@@ -13,7 +14,9 @@ Scenario = Callable[[Connect], Awaitable[None]]
 
 
 @pytest.mark.parametrize(
-    "scenario", [*CLAIM_SCENARIOS, *END_SCENARIOS, *GATE_SCENARIOS], ids=lambda scenario: scenario.__name__
+    "scenario",
+    [*CLAIM_SCENARIOS, *CONTEXT_SCENARIOS, *END_SCENARIOS, *GATE_SCENARIOS],
+    ids=lambda scenario: scenario.__name__,
 )
 async def test_race(scenario: Scenario, connect: Connect) -> None:
     async with asyncio.timeout(60):

@@ -8,9 +8,11 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NotRequired, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from fenceline.errors import InvalidArgs, InvalidResult
+from fenceline.model.with_errors import WithErrors
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -56,7 +58,7 @@ class Arguments:
     def dump(self, values: Mapping[str, Any]) -> str:
         """Validated args as JSON text. Raises InvalidArgs where JSON has no form for a value, or it is too deep."""
         try:
-            text = _dump(self._args, values)
+            text = dump_json(self._args, values)
             if len(text) > 2 * MAX_DEPTH:  # each level takes two brackets
                 check_depth(text)
         except ValueError as error:
@@ -105,7 +107,7 @@ class Arguments:
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
-            return _dump(self._result, self._result.validate_python(value))
+            return dump_json(self._result, self._result.validate_python(value))
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", "does", error)) from error
         except ValueError as error:
@@ -154,7 +156,7 @@ class Arguments:
 
     @cached_property
     def _result(self) -> "TypeAdapter[Any]":
-        return self._adapter(self._hints.get("return", Any))
+        return self._adapter(_kept(self._hints.get("return", Any)))
 
     def _adapter(self, annotation: Any) -> "TypeAdapter[Any]":
         from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
@@ -177,6 +179,17 @@ class Arguments:
             for problem in error.errors(include_url=False)[:10]
         )
         return f"{what} of kind {self.kind!r} {verb} not fit its handler: {problems}"
+
+
+def _kept(hint: Any) -> Any:
+    """The type of the result itself, where a handler may return it with errors."""
+    if hint is WithErrors:
+        return Any
+    if get_origin(hint) is WithErrors:
+        return get_args(hint)[0]
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(_kept(one) for one in get_args(hint))]  # noqa: UP007 - of a tuple
+    return hint
 
 
 class _Annotated:
@@ -217,7 +230,8 @@ def check_depth(text: str) -> None:
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
 
 
-def _dump(adapter: "TypeAdapter[Any]", value: Any) -> str:
+def dump_json(adapter: "TypeAdapter[Any]", value: Any) -> str:
+    """A validated value as JSON text. Raises ValueError."""
     # pydantic's serializer raises ValueError for cycles, unknown types and half a surrogate pair; but NaN and the
     # infinities it writes as null, or as no JSON at all, as the type that holds them says.
     text = adapter.serializer.to_json(value).decode()

@@ -65,6 +65,7 @@ class Caller:
         self.pauses: Sequence[float] = PAUSES
         self._source = source
         self._pool = Pool(self.connect, pool_size)
+        self._transactions = Pool(self.connect, pool_size)
         self._checked = False
         self._checking = asyncio.Lock()
         self._is_pooled: bool | None = None  # not known yet
@@ -102,9 +103,11 @@ class Caller:
                 await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
         raise AssertionError("unreachable")
 
-    def connection(self) -> "AbstractAsyncContextManager[Connection]":
-        """A connection of the pool's for the block."""
-        return self._pool.connection()
+    def transaction_connection(self) -> "AbstractAsyncContextManager[Connection]":
+        """A connection for a block of user code. Not of the pool that calls use: they may come from within the block,
+        and if all connections were taken by such blocks, each would wait for another's.
+        """
+        return self._transactions.connection()
 
     async def wait(self, job_id: int, timeout: float | None) -> Outcome | None:
         """How a job ended; None when it does not exist. Raises TimeoutError."""
@@ -163,6 +166,7 @@ class Caller:
     async def close(self) -> None:
         await self._room.close()
         await self._pool.close()
+        await self._transactions.close()
 
 
 async def _is_pooled(connection: "Connection") -> bool:

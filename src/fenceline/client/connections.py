@@ -30,7 +30,8 @@ _FAMILIES: dict[tuple[str, str], Family] = {
 _BLOCKING = ("psycopg", "sqlalchemy")
 
 
-def _family(connection: Any) -> Family:
+def family_of(connection: Any) -> Family:
+    """Which driver a connection belongs to. Raises TypeError."""
     for cls in type(connection).__mro__:
         family = _FAMILIES.get((cls.__module__.partition(".")[0], cls.__name__))
         if family is not None:
@@ -70,7 +71,7 @@ def _start(connection: Any, call: Call[Any], family: Family) -> Any:
 def run_blocking(connection: Any, call: Call[T]) -> T:
     """Run a call on a blocking connection."""
     connection = _unwrapped(connection)
-    family = _family(connection)
+    family = family_of(connection)
     if family not in _BLOCKING:
         raise TypeError(
             f"a {type(connection).__module__}.{type(connection).__qualname__} is async and cannot be used from "
@@ -88,7 +89,7 @@ def run_blocking(connection: Any, call: Call[T]) -> T:
 async def run(connection: Any, call: Call[T]) -> T:
     """Run a call on any connection; a blocking one blocks the event loop for that long."""
     connection = _unwrapped(connection)
-    family = _family(connection)
+    family = family_of(connection)
     if family in _BLOCKING:
         return run_blocking(connection, call)
     try:

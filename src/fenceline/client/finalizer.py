@@ -13,12 +13,13 @@ class Finalizer:
 
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         parameters = inspect.signature(function).parameters
-        unknown = [name for name in parameters if name not in PARAMETERS]
-        if unknown:
-            raise TypeError(
-                f"the finalizer of {kind!r} has a parameter {unknown[0]!r}: it is given what its parameters name: "
-                f"use {', '.join(PARAMETERS)}"
-            )
+        for parameter in parameters.values():
+            by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            if parameter.name not in PARAMETERS or not by_name:
+                raise TypeError(
+                    f"the finalizer of {kind!r} has a parameter {str(parameter)!r}: it is given what its parameters "
+                    f"name, which can be {', '.join(PARAMETERS)}"
+                )
         self.is_async = inspect.iscoroutinefunction(function)
         self._function = function
         self._wants = tuple(parameters)

@@ -11,9 +11,9 @@ from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.sync_caller import SyncCallerOf
 from fenceline.client.tracing import enqueue_span
-from fenceline.database import calls, observe_calls, upkeep_calls
+from fenceline.database import calls, context_calls, observe_calls, upkeep_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention, StepRecord
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -157,6 +157,10 @@ class SyncJob(Generic[R_co]):
     def events(self) -> list[JobEvent]:
         """What happened to the job, first to last, and who did it: workers and people."""
         return self._caller_of().call(observe_calls.job_events(self._job_id))
+
+    def steps(self) -> list[StepRecord]:
+        """The job's steps in order: done, failed, and listed but still to come. Raises NotFound."""
+        return self._caller_of().call(context_calls.list_steps(self._job_id))
 
     def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""

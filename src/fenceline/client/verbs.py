@@ -12,9 +12,9 @@ from fenceline.client.arguments import Arguments, encode_plain
 from fenceline.client.caller import CallerOf
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.tracing import enqueue_span
-from fenceline.database import calls, observe_calls, upkeep_calls
+from fenceline.database import calls, context_calls, observe_calls, upkeep_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention, StepRecord
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -158,6 +158,10 @@ class Job(Generic[R_co]):
     async def events(self) -> list[JobEvent]:
         """What happened to the job, first to last, and who did it: workers and people."""
         return await self._caller_of().call(observe_calls.job_events(self._job_id))
+
+    async def steps(self) -> list[StepRecord]:
+        """The job's steps in order: done, failed, and listed but still to come. Raises NotFound."""
+        return await self._caller_of().call(context_calls.list_steps(self._job_id))
 
     async def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""

@@ -5,31 +5,34 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
-from uuid import UUID, uuid4
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from uuid import UUID
 
-from fenceline.client.arguments import encode_plain, to_json
-from fenceline.client.options import EnqueueOptions, encode_options
+from fenceline.client.arguments import to_json
+from fenceline.client.options import EnqueueOptions
 from fenceline.client.verbs import Job
 from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
+from fenceline.context.children import add_children
 from fenceline.context.items import Items
 from fenceline.context.lines import Lines
 from fenceline.context.locks import hold
 from fenceline.context.secrets import Credentials, Redactor
-from fenceline.context.steps import Step, Steps
+from fenceline.context.steps import Step, Steps, names_of_uses
 from fenceline.context.transaction import Transaction, TransactionConnection
-from fenceline.errors import Cancelled, InvalidOption, StaleAttempt, Superseded
+from fenceline.errors import Cancelled, InvalidOption, InvalidResult, StaleAttempt, Superseded, TooLarge
 from fenceline.model.json_text import stored_json
-from fenceline.model.public_id import parse_id
 
 if TYPE_CHECKING:
     from fenceline.client.app import Fenceline, Handler
     from fenceline.context.desk import Desk
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 #: Progress that comes quicker than this is written with the next report.
 PROGRESS_SECONDS = 0.25
+#: Characters of progress, as JSON; items have the room of a result.
+MAX_PROGRESS = 65_536
 
 
 class Context:
@@ -37,7 +40,7 @@ class Context:
 
     `attempt_id` is the fence and `token` the fencing token of this attempt: give the token to outside systems that can
     refuse an older one. Every awaited call raises `Cancelled` when the job was asked to stop, once: a handler that
-    catches it may still save what it has. Steps, locks and children are refused from then on.
+    catches it may still save what it has. Steps, phases, locks and children are refused from then on.
     """
 
     __slots__ = (
@@ -66,6 +69,7 @@ class Context:
         self.desk = desk
         self.lines = Lines()
         self.on_stale: Callable[[UUID], None] | None = None
+        #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
         self.shutting_down = False
         self.transaction_done: Transaction | None = None  # the attempt has ended in a transaction of the handler's
         self._cancelled = False
@@ -154,29 +158,34 @@ class Context:
         self._cancelled = True
 
     def check(self, *, starts_work: bool) -> None:
-        if self._cancelled and (starts_work or not self._told):
-            self.raise_if_cancelled()
-        if self.shutting_down and starts_work:
-            raise Cancelled("the worker is shutting down")
         if self.transaction_done is not None:
             raise StaleAttempt("the attempt has ended with its transaction: nothing can be written any more")
+        if self._cancelled and (starts_work or not self._told):
+            self.raise_if_cancelled()
 
     async def ask(self, operation: str, values: dict[str, Any], *, starts_work: bool = False) -> Any:
-        """Carry out an operation of the state machine for this attempt."""
+        """Carry out an operation of the state machine for this attempt, unless the job was asked to stop."""
         self.check(starts_work=starts_work)
+        return await self._ask(operation, values)
+
+    async def _ask(self, operation: str, values: dict[str, Any]) -> Any:
         if self.redactor is not None:
             values = self.redactor.in_values(values)
         try:
             return await self.desk.ask(self.job_id, self.attempt_id, operation, values)
         except StaleAttempt:
-            if self.on_stale is not None:
-                self.on_stale(self.attempt_id)
+            await self.tell_stale()
             raise
+
+    async def tell_stale(self) -> None:
+        """Tell whoever runs the handler that its attempt is gone."""
+        if self.on_stale is not None:
+            self.on_stale(self.attempt_id)
 
     # Log and progress ------------------------------------------------------------------------------------------------
 
-    def log(self, message: str, *, level: str = "info", **fields: Any) -> None:
-        """Add a line to the job's log; it is written within a second, in order. Very long lines are cut."""
+    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
+        """Add a line to the job's log; it is written within a second, in order. Very long lines are cut and say so."""
         self.add_line(str(message), level, fields or None)
 
     def add_line(self, message: str, level: str, fields: Mapping[str, Any] | None) -> None:
@@ -198,24 +207,30 @@ class Context:
         """Say how far the work is. What comes in quick succession is written together, the last one counts."""
         self.check(starts_work=False)
         said = {"done": done, "total": total, "message": message, **more}
-        self._progress = {name: value for name, value in said.items() if value is not None}
-        if time.monotonic() - self._progress_at >= PROGRESS_SECONDS:
-            await self.write_progress()
-
-    async def write_progress(self) -> None:
-        progress, self._progress = self._progress, None
+        progress = {name: value for name, value in said.items() if value is not None}
+        text = stored_json(progress)
+        if len(text) > MAX_PROGRESS:
+            raise TooLarge(f"the progress has {len(text)} characters: at most {MAX_PROGRESS} are allowed")
+        if time.monotonic() - self._progress_at < PROGRESS_SECONDS:
+            self.keep_progress(progress)
+            return
         self._progress_at = time.monotonic()
-        await self._set_progress({"progress": stored_json(progress)})
+        await self._set_progress({"progress": text})
+
+    def keep_progress(self, progress: dict[str, Any] | None) -> None:
+        """Leave progress to the next report."""
+        self._progress = progress
 
     async def begin_phase(self, name: str) -> None:
-        self._progress = None
         await self._set_progress({"phase": name, "progress": "{}"}, starts_work=True)
         self._phase = name
+        self._progress_at = 0.0  # its first progress is shown at once
 
     async def _set_progress(self, values: dict[str, Any], *, starts_work: bool = False) -> None:
-        if not await self.ask("set_progress", values, starts_work=starts_work):
-            if self.on_stale is not None:
-                self.on_stale(self.attempt_id)
+        self.check(starts_work=starts_work)
+        self._progress = None  # older than what is written now
+        if not await self._ask("set_progress", values):
+            await self.tell_stale()
             raise StaleAttempt(f"the attempt of job {self.job} is gone")
 
     @property
@@ -225,8 +240,8 @@ class Context:
             self._items = Items(self._move_items, lambda: self._phase)
         return self._items
 
-    async def _move_items(self, to: str, items: tuple[str, ...], why: str | None) -> dict[str, int]:
-        counts: dict[str, int] = await self.ask("move_items", {"to": to, "items": list(items), "why": why})
+    async def _move_items(self, to: str, items: list[str], why: str | None) -> dict[str, int]:
+        counts: dict[str, int] = await self.ask("move_items", {"to": to, "items": items, "why": why})
         return counts
 
     @property
@@ -249,7 +264,11 @@ class Context:
 
     # Durable work ----------------------------------------------------------------------------------------------------
 
-    async def step(self, name: str, function: Callable[..., Awaitable[T] | T], *args: Any, **kwargs: Any) -> T:
+    @overload
+    async def step(self, name: str, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    @overload
+    async def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T: ...
+    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Run a function once, whatever happens to this attempt: its result is kept, and a later attempt, or a retry as
         a new job, gets that instead of running it again.
 
@@ -257,59 +276,62 @@ class Context:
         on: `load`, `load#2`. Before a step runs, the job's cancel and the worker's shutdown are heeded. Raises
         StepMismatch when the step was done with other arguments, InvalidResult, TooLarge.
         """
-        step, skipped = self.begin_step(name, function, args, kwargs)
-        if skipped:
-            return step.decode(step.result)  # type: ignore[no-any-return]  # as the function declares, or JSON
-        try:
-            value = function(*args, **kwargs)
-            if isinstance(value, Awaitable):
-                value = await value
-            result = step.encode(value)
-        except Exception as error:
-            await self.step_failed(step, error)
-            raise
-        return await self.step_done(step, result)  # type: ignore[no-any-return]  # as above
+        step = self.begin_step(name, function, args, kwargs)
+        if not step.is_done:
+            try:
+                value = function(*args, **kwargs)
+                if isinstance(value, Awaitable):
+                    value = await value
+                await self.step_done(step, value)
+            except Exception as error:
+                await self.step_failed(step, error)
+                raise
+        return step.decode()
 
     def begin_step(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[Step, bool]:
+    ) -> Step:
+        self.check(starts_work=True)
+        if self.shutting_down:
+            raise Cancelled("the worker is shutting down")
         if self._steps is None:
             self._steps = Steps({} if self._start is None else self._start.steps)
-        step = self._steps.begin(name, function, args, kwargs)
-        if not step.is_done:
-            self.check(starts_work=True)
-        return step, step.is_done
+        return self._steps.begin(name, function, args, kwargs)
 
-    async def step_done(self, step: Step, result: str | None) -> Any:
+    async def step_done(self, step: Step, value: Any) -> None:
+        result = step.encode(value)
+        if self.redactor is not None and result is not None:
+            result = self.redactor.in_json(result)
         values = {
             "name": step.name,
             "args_hash": step.args_hash,
             "result": result,
             "ran_seconds": step.ran_seconds,
         }
-        # It has run: that is kept even if the job was asked to stop meanwhile.
-        self._told = self._told or self._cancelled
-        await self.ask("record_step", values)
-        assert self._steps is not None  # noqa: S101 - the step came from it
-        self._steps.finish(step, result)
-        return step.decode(self._steps.result_of(step))
+        await self._ask("record_step", values)  # it has run: that is kept even if the job was asked to stop meanwhile
+        step.finish(result)
 
     async def step_failed(self, step: Step, error: Exception) -> None:
         """Keep why a step failed, for people; the error itself goes on its way."""
         if isinstance(error, Cancelled | StaleAttempt):
             return
         why = stored_json({"message": str(error)[:2000], "type": type(error).__qualname__})
-        self._told = self._told or self._cancelled
         values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
-        await self.ask("record_step", values)
+        await self._ask("record_step", values)
 
     async def list_steps(self, *names: str) -> None:
-        """Name the steps to come, so that people see them before they run: the ordered actions of a job."""
-        await self.ask("list_steps_ahead", {"names": list(names)})
+        """Name the steps to come, so that people see them before they run: the ordered actions of a job. A name given
+        twice stands for two uses of it, as in `step`.
+        """
+        await self.ask("list_steps_ahead", {"names": names_of_uses(names)})
 
     async def checkpoint(self, state: Any) -> None:
         """Keep a state (JSON) from which the next attempt, or a retry as a new job, can go on: see `resume`."""
-        await self.ask("save_checkpoint", {"state": to_json(state)})
+        try:
+            text = to_json(state)
+        except ValueError as error:
+            raise InvalidResult(f"the checkpoint cannot be kept as JSON: {error}") from error
+        await self.ask("save_checkpoint", {"state": text})
 
     # Others ----------------------------------------------------------------------------------------------------------
 
@@ -345,7 +367,8 @@ class Context:
     ) -> Job[Any]:
         """Make a child job when this attempt succeeds, in the same transaction; if it does not, there is no child.
 
-        The handle's id is final; it can be given to `after=` of another child.
+        The handle's id is final; it can be given to `after=` of another child. With a dedupe key or an idempotency key
+        that belongs to another job by then, that job is the one, and there is none with this id.
         """
         [child] = await self.enqueue_many(kind, [{} if args is None else args], **options)
         return child
@@ -357,31 +380,7 @@ class Context:
         **options: Unpack[EnqueueOptions],
     ) -> list[Job[Any]]:
         """`enqueue` for many args at once."""
-        if "connection" in options:
-            raise InvalidOption(
-                "children are made in the transaction that ends the attempt: connection= has no place here"
-            )
-        handler = self._handler_of(kind)
-        name = kind if isinstance(kind, str) else kind.kind
-        encoded = [encode_plain(name, args) for args in many] if handler is None else handler.encode_many_args(many)
-        if not encoded:
-            return []
-        values = {
-            "kind": name,
-            "args": encoded,
-            "options": encode_options(options),
-            "defaults": None if handler is None else handler.defaults,
-            "request_id": str(uuid4()),
-        }
-        ids = await self.ask("add_children", values, starts_work=True)
-        arguments = None if handler is None else handler.arguments
-        app = self._app
-        return [Job(_no_caller if app is None else app.caller, parse_id(child), arguments=arguments) for child in ids]
-
-    def _handler_of(self, kind: "str | Handler[Any, Any]") -> "Handler[Any, Any] | None":
-        if isinstance(kind, str):
-            return None if self._app is None else self._app.handlers.get(kind)
-        return kind
+        return await add_children(self, kind, many, options)
 
     def transaction(self, connection: Any = None) -> AbstractAsyncContextManager[TransactionConnection]:
         """End the job in a transaction of your own: what you write in the block and the job's end commit together.
@@ -391,7 +390,8 @@ class Context:
                 conn.result = {"rows": 1}
 
         An attempt that lost its claim rolls all of it back (StaleAttempt). `connection`: one of your own, or a session
-        (asyncpg, psycopg, SQLAlchemy); else it is one of asyncpg, of the app's pool. After the block the job is done.
+        (asyncpg, psycopg, SQLAlchemy), which is committed; else it is one of asyncpg, of the app's own. After the block
+        the job is done: nothing can be written any more, and what the handler returns or raises does not count.
         """
         self.check(starts_work=True)
         return Transaction(self).open(connection)
@@ -433,7 +433,3 @@ class Phase:
 
     async def __aexit__(self, *_error: object) -> None:
         """The phase stays on show until the next one begins."""
-
-
-def _no_caller() -> Any:
-    raise InvalidOption("this handle has only an id: the handler runs without a database of its own")

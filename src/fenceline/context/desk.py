@@ -1,6 +1,7 @@
 """Where the wishes of a running handler go: each place where handlers run has a desk of its own."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -8,8 +9,12 @@ from uuid import UUID
 from fenceline.context.attempt import Report
 from fenceline.database import context_calls
 from fenceline.database.calls import Call
+from fenceline.errors import ConnectionLost, RefusedError
+from fenceline.model.public_id import format_id
 
 T = TypeVar("T")
+
+log = logging.getLogger("fenceline.worker")
 
 
 class RunCall(Protocol):
@@ -65,9 +70,11 @@ class SqlDesk:
         return await self._run(context_calls.snapshot_hash(snapshot))
 
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
-        await self._run(
-            context_calls.report_attempts([job_id], [attempt_id], [report.lines or None], [report.progress])
-        )
+        call = context_calls.report_attempts([job_id], [attempt_id], [report.lines or None], [report.progress])
+        try:
+            await self._run(call)
+        except (ConnectionLost, RefusedError) as error:  # lines are worth less than the work that they tell of
+            log.warning("job %s: lines of its log may be lost: %s", format_id(job_id), error)
 
     async def woken(self, lock: str, seconds: float) -> None:
         event = self._waiting.setdefault(lock, asyncio.Event())

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-Move = Callable[[str, tuple[str, ...], str | None], Awaitable[dict[str, int]]]
+Move = Callable[[str, list[str], str | None], Awaitable[dict[str, int]]]
 
 
 class Items:
@@ -19,20 +19,20 @@ class Items:
         self._failed: dict[str, dict[str, Any]] = {}
 
     async def start(self, *items: str) -> dict[str, int]:
-        return await self._move("in_progress", items, None)
+        return await self._move("in_progress", _checked(items), None)
 
     async def complete(self, *items: str) -> dict[str, int]:
-        counts = await self._move("completed", items, None)
+        counts = await self._move("completed", _checked(items), None)
         for item in items:
             self._failed.pop(item, None)
         return counts
 
     async def skip(self, *items: str, reason: str) -> dict[str, int]:
-        return await self._move("skipped", items, reason)
+        return await self._move("skipped", _checked(items), str(reason))
 
     async def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
         why = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
-        counts = await self._move("failed", items, why)
+        counts = await self._move("failed", _checked(items), why)
         for item in items:
             self._failed[item] = {"item": item, "error": why, "phase": self._phase()}
         return counts
@@ -41,3 +41,10 @@ class Items:
     def errors(self) -> list[dict[str, Any]]:
         """What failed so far and was not completed later: item, error and phase."""
         return list(self._failed.values())
+
+
+def _checked(items: tuple[str, ...]) -> list[str]:
+    for item in items:
+        if not isinstance(item, str):
+            raise TypeError(f"an item is a text, not {item!r}: give each item as an argument of its own")
+    return list(items)

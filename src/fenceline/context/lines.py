@@ -18,7 +18,7 @@ current_context: ContextVar["Context | None"] = ContextVar("fenceline_context", 
 
 #: Lines that may wait to be written, per attempt; what comes beyond is counted and dropped.
 MAX_WAITING_LINES = 1000
-#: Of a line, so that those that wait are bounded in bytes too. The database cuts at its own limit and says so.
+#: Of a line, so that those that wait are bounded in bytes too. The database cuts at its own limits and says so.
 MAX_MESSAGE = 20_000
 MAX_FIELDS = 20_000
 

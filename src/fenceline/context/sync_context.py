@@ -3,11 +3,12 @@
 The work is done on an event loop in another thread; a step's function runs right here, in the handler's own.
 """
 
+import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack
 from uuid import UUID
 
 from fenceline.client.options import EnqueueOptions
@@ -22,6 +23,7 @@ from fenceline.context.transaction import Transaction, TransactionConnection
 if TYPE_CHECKING:
     from fenceline.client.app import Handler
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -84,16 +86,20 @@ class SyncContext:
     def cancelled(self) -> bool:
         return self._context.cancelled
 
+    @property
+    def shutting_down(self) -> bool:
+        return self._context.shutting_down
+
     def raise_if_cancelled(self) -> None:
         self._context.raise_if_cancelled()
 
-    def log(self, message: str, *, level: str = "info", **fields: Any) -> None:
+    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
         self._context.log(message, level=level, **fields)
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Begin a phase, with empty progress: `with ctx.phase("inventory"):`, or just call it."""
         self._wait(self._context.begin_phase(name))
-        yield
+        return nullcontext()
 
     def progress(
         self, done: float | None = None, total: float | None = None, message: str | None = None, **more: Any
@@ -104,16 +110,18 @@ class SyncContext:
     def items(self) -> "SyncItems":
         return SyncItems(self._context, self._wait)
 
-    def step(self, name: str, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        step, skipped = self._context.begin_step(name, function, args, kwargs)
-        if skipped:
-            return step.decode(step.result)  # type: ignore[no-any-return]  # as the function declares, or JSON
-        try:
-            result = step.encode(function(*args, **kwargs))
-        except Exception as error:
-            self._wait(self._context.step_failed(step, error))
-            raise
-        return self._wait(self._context.step_done(step, result))  # type: ignore[no-any-return]  # as above
+    def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if inspect.iscoroutinefunction(function):
+            raise TypeError(f"step {name!r} is async, but its handler is not: make it a def, or the handler async")
+        step = self._context.begin_step(name, function, args, kwargs)
+        if not step.is_done:
+            try:
+                value = function(*args, **kwargs)
+                self._wait(self._context.step_done(step, value))
+            except Exception as error:
+                self._wait(self._context.step_failed(step, error))
+                raise
+        return step.decode()  # type: ignore[no-any-return]  # as the function declares, or JSON
 
     def list_steps(self, *names: str) -> None:
         self._wait(self._context.list_steps(*names))
@@ -153,7 +161,15 @@ class SyncContext:
     def transaction(self, connection: Any = None) -> AbstractContextManager[TransactionConnection]:
         """As `Context.transaction`, with a psycopg connection, or the psycopg or SQLAlchemy one given."""
         self._context.check(starts_work=True)
-        return Transaction(self._context).open_blocking(lambda: self._wait(self._context.flush()), connection)
+        return Transaction(self._context).open_blocking(self, connection)
+
+    # For those who run it --------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        self._wait(self._context.flush())
+
+    def tell_stale(self) -> None:
+        self._wait(self._context.tell_stale())
 
     def _blocking(self, child: Job[Any]) -> SyncJob[Any]:
         app = self._context.app

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.database.calls import Call, Row
+from fenceline.model.job import StepRecord
 from fenceline.model.json_text import stored_json
 from fenceline.model.public_id import format_id
 
@@ -143,6 +144,26 @@ OPERATIONS: Mapping[str, Callable[..., Call[Any]]] = {
 }
 
 
+def list_steps(job_id: int) -> Call[list[StepRecord]]:
+    return Call(
+        "select name, status, result, error, token, ran_seconds, ended_at from fenceline.list_steps($1)",
+        (job_id,),
+        lambda rows: [
+            StepRecord(
+                name=row[0],
+                status=row[1],
+                result=None if row[2] is None else json.loads(row[2]),
+                error=None if row[3] is None else json.loads(row[3]),
+                token=row[4],
+                ran_seconds=row[5],
+                ended_at=row[6],
+            )
+            for row in rows
+        ],
+        repeatable=True,
+    )
+
+
 def attempt_start(job_id: int) -> Call[dict[str, Any]]:
     """Checkpoint, finished steps and parents: what an attempt starts with."""
     return Call("select fenceline.attempt_start($1)", (job_id,), _json, repeatable=True)
@@ -172,8 +193,14 @@ def snapshot_hash(snapshot: str) -> Call[str]:
     return Call("select fenceline.snapshot_hash(cast($1 as jsonb))", (snapshot,), _scalar, repeatable=True)
 
 
-def lock_attempt(job_id: int, attempt_id: UUID) -> Call[None]:
-    return Call("select fenceline.lock_attempt($1, $2)", (job_id, attempt_id), _nothing)
+def enter_transaction() -> Call[None]:
+    """Give the transaction an id, which it keeps as long as it lasts."""
+    return Call("select pg_current_xact_id()", (), _nothing)
+
+
+def is_in_transaction() -> Call[bool]:
+    """Whether the transaction of `enter_transaction` still lasts: in autocommit mode it does not."""
+    return Call("select pg_current_xact_id_if_assigned() is not null", (), _scalar)
 
 
 def finish_attempt(job_id: int, attempt_id: UUID, outcome: str, *, result: str | None, errors: str | None) -> Call[str]:

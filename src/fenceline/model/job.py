@@ -84,6 +84,19 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A step of a job: `listed` (named up front, still to come), `failed` or `done`. `token` tells the attempt."""
+
+    name: str
+    status: str
+    result: Any
+    error: dict[str, Any] | None
+    token: int | None
+    ran_seconds: float | None
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Phase and progress that a handler last reported."""
 

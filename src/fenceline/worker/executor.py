@@ -317,12 +317,12 @@ class Executor:
             async with transaction.open() as own:
                 own.result = value
             return
+        blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
 
         def finalize() -> None:
-            with transaction.open_blocking(lambda: wait_on(loop)(context.flush())) as own:
+            with transaction.open_blocking(blocking) as own:
                 own.result = value
 
-        loop = asyncio.get_running_loop()
         await asyncio.to_thread(finalize)
 
     async def _thread(self, execution: Execution, finish: Callable[[Any], Any]) -> Any:

@@ -12,7 +12,7 @@ from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.context.desk import RunCall
 from fenceline.database import context_calls, worker_calls
 from fenceline.database.calls import Row
-from fenceline.errors import ConnectionLost, RefusedError
+from fenceline.errors import ConnectionLost, RefusedError, ResourceLocked
 from fenceline.worker.failure import describe
 from fenceline.worker.settings import Counters
 
@@ -110,9 +110,11 @@ class Finisher:
 
     async def _send_refused(self, ending: Ending, error: RefusedError) -> None:
         log.error("job %s: its ending was refused, so it fails: %s", ending.attempt.id, error)
+        # A resource that a child needs may be free the next time; nothing else will fit better then.
+        outcome = "failed" if isinstance(error, ResourceLocked) else "failed_for_good"
         await self._run(
             worker_calls.finish_attempts(
-                _columns([Ending(ending.attempt, outcome="failed_for_good", error=describe(error, code=error.code))])
+                _columns([Ending(ending.attempt, outcome=outcome, error=describe(error, code=error.code))])
             )
         )
 

@@ -5,8 +5,8 @@ so that a request to stop arrives while a blocking handler runs. Messages are JS
 
 From the worker: {"log_format", "worker"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"} (the handler is
 asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number, "value" or
-"refused"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"ask": number, "operation",
-"values"}, and for each run {"ended": how, "reusable"} or {"stopped"}.
+"refused" or "failed"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"progress"}, {"ask":
+number, "operation", "values"}, and for each run {"ended": how, "reusable"} or {"stopped"}.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from fenceline.context.endings import ending_with
 from fenceline.context.lines import MAX_MESSAGE, bounded_fields, current_context, job_logging
 from fenceline.context.sync_context import SyncContext
 from fenceline.context.transaction import Transaction
-from fenceline.errors import Cancelled, refused_as
+from fenceline.errors import Cancelled, ConnectionLost, refused_as
 from fenceline.model.json_text import stored_json
 from fenceline.worker.application import load_app
 from fenceline.worker.failure import describe, ending_of
@@ -91,10 +91,8 @@ class TalkDesk:
     async def snapshot_hash(self, snapshot: str) -> str:
         return str(await self._pass_on("snapshot_hash", {"snapshot": snapshot}))
 
-    async def report(self, _job_id: int, _attempt_id: UUID, report: Report) -> None:
-        if report.progress is not None:
-            await self._pass_on("set_progress", {"progress": stored_json(report.progress["progress"])})
-        await self._pass_on("flush", {})
+    async def report(self, _job_id: int, _attempt_id: UUID, _report: Report) -> None:
+        await self._pass_on("flush", {})  # the worker has it all
 
     async def woken(self, lock: str, seconds: float) -> None:
         await self._pass_on("woken", {"lock": lock, "seconds": seconds})
@@ -112,12 +110,14 @@ class TalkDesk:
             return
         if "refused" in message:
             future.set_exception(refused_as(**message["refused"]))
+        elif "failed" in message:
+            future.set_exception(ConnectionLost(message["failed"]))
         else:
             future.set_result(message["value"])
 
 
 class IsolatedContext(Context):
-    """A context whose lines go to the worker at once."""
+    """A context whose lines and progress go to the worker at once, which writes them in its time."""
 
     __slots__ = ("_talk",)
 
@@ -129,6 +129,9 @@ class IsolatedContext(Context):
         if self.redactor is not None:
             message, fields = self.redactor.in_line(message, fields)
         self._talk.say(line=[message[:MAX_MESSAGE], level, bounded_fields(fields) if fields else None])
+
+    def keep_progress(self, progress: dict[str, Any] | None) -> None:
+        self._talk.say(progress=progress)
 
     @property
     def has_report(self) -> bool:
@@ -194,16 +197,13 @@ class Program:
                 value = plan.call_blocking(attempt, SyncContext(context, self._wait))
             if plan.finalizer is not None and context.transaction_done is None:
                 self._finalize(runner, plan, context, value)
-            if context.transaction_done is not None:
-                ending: Ending | None = Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)
-            else:
-                ending = ending_with(attempt, context, value, plan.encode_result)
+            ending: Ending | None = ending_with(attempt, context, value, plan.encode_result)
         except MemoryError as error:
             limit_memory(None, self._baseline)
             reusable = memory_limit_mb is None  # what could not be freed would count against the next
             ending = Ending(attempt, outcome="failed", error=describe(error, code="memory_limit"))
         except (Cancelled, asyncio.CancelledError) as error:
-            stopped = context.cancelled
+            stopped = context.cancelled or (context.shutting_down and isinstance(error, Cancelled))
             ending = None if stopped else ending_of(attempt, error)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
             ending = ending_of(attempt, error)
@@ -211,6 +211,8 @@ class Program:
             limit_memory(None, self._baseline)
             current_context.reset(token)
             self._context = self._task = None
+        if context.transaction_done is not None:  # whatever came after it
+            ending = Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)
         if ending is None:
             self._talk.say(stopped=True)
         else:
@@ -241,7 +243,7 @@ class Program:
         if plan.finalizer is not None and plan.finalizer.is_async:
             runner.run(finalize())
         else:
-            with transaction.open_blocking(lambda: self._wait(context.flush())) as own:
+            with transaction.open_blocking(SyncContext(context, self._wait)) as own:
                 own.result = value
 
 

@@ -87,6 +87,8 @@ class Cell:
             match message:
                 case {"line": [text, level, fields]}:
                     context.add_line(text, level, fields)
+                case {"progress": progress}:
+                    context.keep_progress(progress)
                 case {"ask": number, "operation": operation, "values": values}:
                     asked = asyncio.create_task(self._answer(context, number, operation, values))
                     self._asked.add(asked)  # a wait for a lock must not hold up the rest
@@ -106,6 +108,8 @@ class Cell:
         except RefusedError as error:
             refused = {"code": error.code, "message": str(error), "detail": error.detail}
             self._link.send(answer=number, refused=refused)
+        except Exception as error:  # noqa: BLE001 - without an answer the handler would wait for ever
+            self._link.send(answer=number, failed=f"{type(error).__name__}: {error}")
         else:
             self._link.send(answer=number, value=value)
 
@@ -121,6 +125,10 @@ class Cell:
     def kill(self) -> None:
         """End the process, and what it has started."""
         self._kill_group()
+        self._link.close()
+
+    def hang_up(self) -> None:
+        """Nobody listens to it any more."""
         self._link.close()
 
     def _kill_group(self) -> None:
@@ -154,11 +162,12 @@ async def carry_out(context: "Context", operation: str, values: dict[str, Any]) 
             return await desk.woken(**values)
         case "flush":
             return await context.flush()
+        case "set_progress":
+            context.keep_progress(None)  # older than this
     try:
         return await desk.ask(context.job_id, context.attempt_id, operation, values)
     except StaleAttempt:
-        if context.on_stale is not None:
-            context.on_stale(context.attempt_id)
+        await context.tell_stale()
         raise
 
 
@@ -190,6 +199,8 @@ class Isolation:
             execution.cell = None
             if cell.reusable:
                 self._idle.append(cell)
+            else:
+                cell.hang_up()
         if ending.outcome == "crashed":
             log.error(
                 "job %s: its process died (%s)", execution.attempt.id, ending.error,

@@ -8,7 +8,8 @@ begin
   perform fenceline.check_step_name(n) from unnest(p_names) n;
   perform fenceline.live_attempt(p_job_id, p_attempt_id);
   insert into fenceline.step (job_id, name, position, status)
-  select p_job_id, n.name, n.position, 'listed' from unnest(p_names) with ordinality n(name, position)
+  select p_job_id, n.name, min(n.position), 'listed' from unnest(p_names) with ordinality n(name, position)
+  group by n.name
   on conflict (job_id, name) do update set position = excluded.position;
 end;
 $$;

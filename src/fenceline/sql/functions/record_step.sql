@@ -24,7 +24,7 @@ begin
   v_run := fenceline.live_attempt(p_job_id, p_attempt_id);
   select * into v_step from fenceline.step s where s.job_id = p_job_id and s.name = p_name;
   if v_step.status = 'done' then
-    if v_step.args_hash is distinct from p_args_hash then
+    if v_step.args_hash <> p_args_hash then  -- null, on either side, is not compared
       raise exception using errcode = 'FL021',
         message = format('step %L of job %s was done with other arguments', p_name, fenceline.public_id(p_job_id)),
         hint = 'Give each use of a step a name of its own.';

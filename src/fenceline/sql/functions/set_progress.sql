@@ -1,4 +1,5 @@
 -- Records phase and progress of a live attempt; a new phase starts with empty progress. Returns false when stale.
+-- Raises FL005 (progress over the limit for results), FL007 (no text, or one over 200 characters, as phase).
 --
 -- p_phase     null: the phase stays
 -- p_progress  null: the progress stays, unless the phase is new. Items (move_items) stay with the phase
@@ -13,6 +14,11 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_now timestamptz := fenceline.clock();
 begin
+  if length(p_phase) not between 1 and 200 then
+    raise exception using errcode = 'FL007',
+      message = format('phase %L is not valid: use 1 to 200 characters', left(p_phase, 80));
+  end if;
+  perform fenceline.check_size('the progress', p_progress);
   update fenceline.running r set active_at = v_now where r.job_id = p_job_id and r.attempt_id = p_attempt_id;
   if not found then
     return false;

@@ -1,0 +1,112 @@
+"""Real worker processes that are killed or told to stop in the middle of things."""
+
+import asyncio
+import json
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.worker.fleet import Fleet, kill, until
+
+JOBS = 500
+
+
+@pytest.fixture
+def crashing(fleet: Fleet) -> Fleet:
+    shutil.copy(Path(__file__).with_name("crash_app.py"), fleet.folder / "crash_app.py")
+    fleet.app = "crash_app:app"
+    return fleet
+
+
+async def pay_while_children_die(fleet: Fleet, kinds: tuple[str, str]) -> Counter[str]:
+    """How often each job has paid; every job has succeeded."""
+    chance = random.Random(5)
+    await fleet.started("--processes", "2", "--concurrency", "10", "--threads", "6", children=2)
+    killed = 0
+    for enqueued in range(JOBS // 10, JOBS + 1, JOBS // 10):
+        for number in range(enqueued - JOBS // 10, enqueued):
+            await fleet.enqueue(kinds[number % 2], {"number": number}, max_attempts=100)
+        while int(await fleet.scalar("select count(*) from fenceline.history where final")) < enqueued:
+            # Not one that runs a suspect alone: three deaths of that are a quarantine, which is another story.
+            busy = await fleet.connection.fetch(
+                "select w.pid from fenceline.running r join fenceline.worker w on w.id = r.worker_id "
+                "where r.deaths is null group by w.pid having count(*) > 3 order by w.pid"
+            )
+            await asyncio.sleep(chance.uniform(0.0, 0.1))
+            if busy:
+                kill(chance.choice([row["pid"] for row in busy]))
+                killed += 1
+                break
+    await fleet.ended(JOBS, seconds=120)
+    assert killed >= 5, "the jobs have met some deaths"
+    outcomes = Counter(row["outcome"] for row in await fleet.history() if row["final"])
+    assert outcomes == {"succeeded": JOBS}
+    return Counter(row["job"] for row in await fleet.connection.fetch("select job from public.paid"))
+
+
+async def test_effects_are_exactly_once_although_children_die(crashing: Fleet) -> None:
+    paid = await pay_while_children_die(crashing, ("pay", "pay_blocking"))
+    assert paid.total() == len(paid) == JOBS
+
+
+async def test_without_the_transaction_they_are_not(crashing: Fleet) -> None:
+    paid = await pay_while_children_die(crashing, ("pay_apart", "pay_apart_blocking"))
+    assert paid.total() > JOBS, "some have paid twice"
+
+
+def notes(fleet: Fleet) -> list[str]:
+    file = fleet.folder / "notes"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+async def steps(fleet: Fleet, job_id: int) -> dict[str, str]:
+    rows = await fleet.connection.fetch("select name, status from fenceline.list_steps($1)", job_id)
+    return {row["name"]: row["status"] for row in rows}
+
+
+async def at_the_gate(fleet: Fleet, times: int = 1) -> None:
+    async def there() -> bool:
+        return notes(fleet).count("at gate") >= times
+
+    await until(there, "the second step runs")
+
+
+@pytest.mark.parametrize("flavour", ["async", "def"])
+async def test_steps_that_were_done_before_a_death_are_not_run_again(crashing: Fleet, flavour: str) -> None:
+    worker = await crashing.started()
+    [job_id] = await crashing.enqueue(f"walk.{flavour}.release", {"gate": "gate"})
+    await at_the_gate(crashing)
+    [child] = worker.children()
+    kill(child)
+    await at_the_gate(crashing, 2)
+    (crashing.folder / "gate").touch()
+    await crashing.ended(1)
+    assert notes(crashing) == ["one", "at gate", "at gate", "three"]
+    assert [row["outcome"] for row in await crashing.history(job_id)] == ["crashed", "succeeded"]
+    assert json.loads((await crashing.history(job_id))[-1]["result"]) == ["one", "gate", "three"]
+
+
+@pytest.mark.parametrize("flavour", ["async", "def", "isolated"])
+async def test_a_shutdown_is_heeded_between_steps(crashing: Fleet, flavour: str) -> None:
+    worker = await crashing.started("--grace", "60", "--isolated", "2")
+    [released] = await crashing.enqueue(f"walk.{flavour}.release", {"gate": "gate"})
+    [failed] = await crashing.enqueue(f"walk.{flavour}.fail", {"gate": "gate"})
+    await at_the_gate(crashing, 2)
+    asked = time.monotonic()
+    worker.signal(signal.SIGTERM)
+    assert await worker.exit_code(50) == 0
+    assert time.monotonic() - asked < 50, "not after the grace period, but after the step"
+    [row] = await crashing.history(released)
+    assert (row["outcome"], row["final"]) == ("released", False)
+    [row] = await crashing.history(failed)
+    assert (row["outcome"], row["final"], json.loads(row["error"])["code"]) == ("failed", True, "shutdown")
+    assert await steps(crashing, released) == await steps(crashing, failed) == {"one": "done", "two": "done"}
+
+    await crashing.started()
+    await crashing.ended(2)
+    assert [row["outcome"] for row in await crashing.history(released)] == ["released", "succeeded"]
+    assert Counter(notes(crashing)) == {"one": 2, "at gate": 2, "three": 1}
