@@ -12,10 +12,11 @@ from fenceline.client.arguments import encode_plain, to_json
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.verbs import Job
 from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
+from fenceline.context.guards import version_text
 from fenceline.context.items import Items
 from fenceline.context.lines import Lines
 from fenceline.context.locks import hold
-from fenceline.context.secrets import Credentials, Redactor
+from fenceline.context.secrets import Credentials, Redactor, redact
 from fenceline.context.steps import Step, Steps
 from fenceline.context.transaction import Transaction, TransactionConnection
 from fenceline.errors import Cancelled, InvalidOption, StaleAttempt, Superseded
@@ -198,7 +199,8 @@ class Context:
         """Say how far the work is. What comes in quick succession is written together, the last one counts."""
         self.check(starts_work=False)
         said = {"done": done, "total": total, "message": message, **more}
-        self._progress = {name: value for name, value in said.items() if value is not None}
+        said = {name: value for name, value in said.items() if value is not None}
+        self._progress = said if self.redactor is None else self.redactor.in_fields(said)
         if time.monotonic() - self._progress_at >= PROGRESS_SECONDS:
             await self.write_progress()
 
@@ -298,7 +300,7 @@ class Context:
         """Keep why a step failed, for people; the error itself goes on its way."""
         if isinstance(error, Cancelled | StaleAttempt):
             return
-        why = stored_json({"message": str(error)[:2000], "type": type(error).__qualname__})
+        why = stored_json({"message": redact(str(error))[:2000], "type": type(error).__qualname__})
         self._told = self._told or self._cancelled
         values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
         await self.ask("record_step", values)
@@ -328,11 +330,11 @@ class Context:
     async def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
         """Announce that this job is about to write a version of a resource; True: go on.
 
-        Raises Superseded when a newer version was announced before. Uncaught, that ends the job as `cancelled`, code
-        `superseded`. Call it where no newer one can come between: in a `lock` of the resource, say.
+        Raises Superseded when a newer version was announced before, by whatever job, even one that has failed since.
+        Uncaught, that ends the job as `cancelled`, code `superseded`. Call it where no newer one can come between: in
+        a `lock` of the resource, say. A datetime needs a timezone.
         """
-        number = version.timestamp() if isinstance(version, datetime) else version
-        values = {"resource": resource, "version": str(number)}
+        values = {"resource": resource, "version": version_text(version)}
         if not await self.ask("guard_newer", values, starts_work=True):
             raise Superseded(f"a newer version of {resource!r} than {version} was announced before")
         return True
@@ -366,17 +368,27 @@ class Context:
         encoded = [encode_plain(name, args) for args in many] if handler is None else handler.encode_many_args(many)
         if not encoded:
             return []
-        values = {
-            "kind": name,
-            "args": encoded,
-            "options": encode_options(options),
-            "defaults": None if handler is None else handler.defaults,
-            "request_id": str(uuid4()),
-        }
-        ids = await self.ask("add_children", values, starts_work=True)
+        # Those with the same options go together; only a snapshot of the configuration can differ.
+        batches: dict[str, list[int]] = {}
+        if handler is None or handler.snapshot_provider is None or "snapshot" in options:
+            batches[encode_options(options)] = list(range(len(encoded)))
+        else:
+            for place, text in enumerate(encoded):
+                own: EnqueueOptions = {**options, "snapshot": handler.current_snapshot(handler.arguments.decode(text))}
+                batches.setdefault(encode_options(own), []).append(place)
+        ids: dict[int, str] = {}
+        for encoded_options, places in batches.items():
+            values = {
+                "kind": name,
+                "args": [encoded[place] for place in places],
+                "options": encoded_options,
+                "defaults": None if handler is None else handler.defaults,
+                "request_id": str(uuid4()),
+            }
+            ids |= zip(places, await self.ask("add_children", values, starts_work=True), strict=True)
         arguments = None if handler is None else handler.arguments
-        app = self._app
-        return [Job(_no_caller if app is None else app.caller, parse_id(child), arguments=arguments) for child in ids]
+        caller_of = _no_caller if self._app is None else self._app.caller
+        return [Job(caller_of, parse_id(ids[place]), arguments=arguments) for place in range(len(encoded))]
 
     def _handler_of(self, kind: "str | Handler[Any, Any]") -> "Handler[Any, Any] | None":
         if isinstance(kind, str):
@@ -415,7 +427,7 @@ class Context:
 
     def redact(self, text: str | None) -> str | None:
         """JSON text without the credentials of this attempt."""
-        return text if text is None or self.redactor is None else self.redactor.in_json(text)
+        return text if text is None or self.redactor is None else self.redactor.in_text(text)
 
 
 class Phase:

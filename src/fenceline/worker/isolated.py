@@ -41,6 +41,7 @@ from fenceline.worker.application import load_app
 from fenceline.worker.failure import describe, ending_of
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.logs import configure_logging
+from fenceline.worker.output import redact_output
 from fenceline.worker.parent import die_with_parent
 from fenceline.worker.plan import Plan
 from fenceline.worker.tracing import all_middlewares
@@ -96,8 +97,8 @@ class TalkDesk:
             await self._pass_on("set_progress", {"progress": stored_json(report.progress["progress"])})
         await self._pass_on("flush", {})
 
-    async def woken(self, lock: str, seconds: float) -> None:
-        await self._pass_on("woken", {"lock": lock, "seconds": seconds})
+    async def woken(self, block: str, seconds: float) -> None:
+        await self._pass_on("woken", {"block": block, "seconds": seconds})
 
     async def _pass_on(self, operation: str, values: dict[str, Any]) -> Any:
         number = next(self._numbers)
@@ -280,6 +281,7 @@ def main() -> None:
     hello = talk.hear()
     if hello is None:
         return
+    redact_output()
     configure_logging(hello["log_format"], worker=hello["worker"])
     try:
         Program(load_app(sys.argv[1]), talk).run()
