@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 HookT = TypeVar("HookT", bound=Callable[[], Any])
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 #: `async def middleware(ctx, call_next)`: awaits `call_next()` and returns what it returned, or something else.
 Middleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
@@ -75,7 +76,7 @@ class Handler(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<Handler {self.kind}>"
 
-    def finalizer(self, function: HookT) -> HookT:
+    def finalizer(self, function: FunctionT) -> FunctionT:
         """Run a function when a job of this kind succeeds, in the transaction that ends it: both happen, or neither.
 
             @ingest.finalizer
@@ -90,7 +91,7 @@ class Handler(Generic[P, R]):
         self.own_finalizer = Finalizer(self.kind, function)
         return function
 
-    def snapshot(self, function: HookT) -> HookT:
+    def snapshot(self, function: FunctionT) -> FunctionT:
         """Register what tells the current configuration of this kind, as JSON, from a job's args.
 
         It is called at enqueue, where it fills `snapshot`, and before a job with `requires_hash` runs: if the

@@ -69,7 +69,7 @@ class FileCredentials:
         self._path = path
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
-        path = Path(self._path.format(identity=_safe(identity), tenant=_safe(tenant)))
+        path = Path(_fill(self._path, identity, tenant))
         values: dict[str, Any] = json.loads(await asyncio.to_thread(path.read_text))
         return values
 
@@ -85,7 +85,7 @@ class CommandCredentials:
         self._timeout_seconds = timeout_seconds
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
-        arguments = [part.format(identity=_safe(identity), tenant=_safe(tenant)) for part in self._command]
+        arguments = [_fill(part, identity, tenant) for part in self._command]
         process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -126,8 +126,9 @@ class AwsStsCredentials:
         }
 
 
-def _safe(name: str) -> str:
-    """An identity or a tenant that can be part of a path or a command. Raises UnknownIdentity."""
-    if not SAFE.fullmatch(name):
-        raise UnknownIdentity(f"{name!r} cannot be part of a path or a command")
-    return name
+def _fill(template: str, identity: str, tenant: str) -> str:
+    """Raises UnknownIdentity when one of them has no place in a path or a command."""
+    for name in (identity, tenant):
+        if not SAFE.fullmatch(name):
+            raise UnknownIdentity(f"{name!r} cannot be part of a path or a command")
+    return template.replace("{identity}", identity).replace("{tenant}", tenant)

@@ -2,7 +2,7 @@
 
 import json
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 REDACTED = "[redacted]"
@@ -51,9 +51,8 @@ class Redactor:
 
     def __init__(self, credentials: Credentials) -> None:
         secrets = {value for value in _texts(list(credentials.values())) if len(value) >= SHORTEST_SECRET}
-        # As they are, and as JSON (in JSON) and Python spell them; the longest first, in case one is part of another.
         spelled = {text for secret in secrets for text in _spellings(secret)}
-        self._secrets = sorted(spelled, key=len, reverse=True)
+        self._secrets = sorted(spelled, key=len, reverse=True)  # the longest first: one may be part of another
         _in_use.add(self)
 
     def in_text(self, text: str) -> str:
@@ -95,11 +94,18 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _spellings(secret: str) -> Iterator[str]:
-    yield secret
-    yield repr(secret)[1:-1]
-    for ascii_only in (True, False):
-        text = secret
-        for _depth in range(2):
-            text = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-            yield text
+def _spellings(secret: str) -> set[str]:
+    """The secret as it is, and as Python and JSON write it: once, and once more inside another text."""
+    spelled = {secret}
+    for _depth in range(2):
+        spelled |= {encode(text) for text in spelled for encode in _ENCODINGS}
+    return spelled
+
+
+_QUOTES = "\"'"
+_ENCODINGS: tuple[Callable[[str], str], ...] = (
+    lambda text: repr(text)[1:-1],
+    lambda text: repr(_QUOTES + text)[1 + len("\"\\'") : -1],  # in a text that has both quotes
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+)
