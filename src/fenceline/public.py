@@ -35,7 +35,7 @@ from fenceline.errors import (
     Unsupported,
     WrongStatus,
 )
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Progress, StepRecord
+from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, Progress, StepRecord
 from fenceline.model.retry import Retry
 from fenceline.model.schedule import Schedule, Tick
 from fenceline.model.status import Status
@@ -66,6 +66,7 @@ __all__ = [
     "JobRecord",
     "Lane",
     "LockCycle",
+    "LockRecord",
     "LogLine",
     "NotFound",
     "Progress",

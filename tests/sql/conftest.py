@@ -19,6 +19,7 @@ pytest.register_assert_rewrite(
     "tests.sql.context_scenarios",
     "tests.sql.end_scenarios",
     "tests.sql.gate_scenarios",
+    "tests.sql.lock_scenarios",
     "tests.sql.schedule_scenarios",
 )
 

@@ -1,6 +1,7 @@
 """Gates that meet: dedupe keys, resource locks, keys and dependencies, with user transactions left open."""
 
 import asyncio
+import json
 from functools import partial
 
 from tests.sql.sessions import (
@@ -262,7 +263,20 @@ async def open_user_transaction_holds_up_nobody(connect: Connect) -> None:
     assert len(await claim(operator, worker, limit=9)) == 2
 
 
+async def group_is_complete_before_it_is_waited_for(connect: Connect) -> None:
+    operator = await connect()
+    jobs = [
+        {"kind": "whole", "after": {"group": "g"}},
+        {"kind": "part", "group": "g", "after": ["@first"]},
+        {"kind": "part", "group": "g", "ref": "first"},
+    ]
+    made = await operator.fetchval("select job_ids from fenceline.enqueue_jobs($1)", json.dumps(jobs))
+    waits_for = await operator.fetchval("select after from fenceline.job where id = $1", made[0])
+    assert waits_for == sorted(made[1:])
+
+
 GATE_SCENARIOS = (
+    group_is_complete_before_it_is_waited_for,
     dedupe_key_makes_one_job,
     dedupe_key_is_free_after_a_rollback,
     dedupe_key_is_free_after_a_claim,

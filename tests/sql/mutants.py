@@ -7,7 +7,14 @@ mutants break loudly instead of testing nothing.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from tests.sql import claim_scenarios, context_scenarios, end_scenarios, gate_scenarios, schedule_scenarios
+from tests.sql import (
+    claim_scenarios,
+    context_scenarios,
+    end_scenarios,
+    gate_scenarios,
+    lock_scenarios,
+    schedule_scenarios,
+)
 from tests.sql.sessions import Connect
 
 from fenceline.database.schema_files import read_schema_files
@@ -418,5 +425,103 @@ MUTANTS = (
         "where true",
         context_scenarios.a_log_has_an_end,
         ("if v_before > v_attempt_most then", "if false then"),
+    ),
+    mutant(
+        "lock_answered_without_being_taken",
+        "take_lock",
+        "if found then\n      return true;",
+        "if true then\n      return true;",
+        lock_scenarios.lock_has_one_holder,
+    ),
+    mutant(
+        "lock_without_fence",
+        "take_lock",
+        "perform fenceline.live_attempt(p_job_id, p_attempt_id);",
+        "",
+        lock_scenarios.stale_attempt_takes_no_lock,
+    ),
+    mutant(
+        "lock_outlives_its_attempt",
+        "take_lock",
+        "where l.tenant = v_tenant and l.namespace = p_namespace and l.name = p_name and not exists (",
+        "where false and not exists (",
+        lock_scenarios.lock_of_a_dead_attempt_is_free,
+    ),
+    mutant(
+        "dead_attempt_stays_in_line",
+        "take_lock",
+        "where w.tenant = v_tenant and w.namespace = p_namespace and w.name = p_name and not exists (",
+        "where false and not exists (",
+        lock_scenarios.lock_of_a_dead_attempt_is_free,
+    ),
+    mutant(
+        "lock_taken_past_the_line",
+        "take_lock",
+        "if not exists (select 1 from fenceline.lock_wait w",
+        "if true or not exists (select 1 from fenceline.lock_wait w",
+        lock_scenarios.waiters_come_in_their_order,
+    ),
+    mutant(
+        "lock_line_backwards",
+        "take_lock",
+        "order by w.seq limit 1) then",
+        "order by w.seq desc limit 1) then",
+        lock_scenarios.waiters_come_in_their_order,
+    ),
+    mutant(
+        "lock_place_lost",
+        "take_lock",
+        "if not found then\n    return false;",
+        "if not found then\n    delete from fenceline.lock_wait w where w.owner = p_owner;\n    return false;",
+        lock_scenarios.place_in_line_is_kept_when_another_was_quicker,
+    ),
+    mutant(
+        "lock_cycle_unseen",
+        "leads_back",
+        "on b.owner = any(w.holding)",
+        "on false",
+        lock_scenarios.lock_cycle_is_refused,
+    ),
+    mutant(
+        "lock_cycle_of_siblings",
+        "leads_back",
+        "on b.owner = any(w.holding)",
+        "on w.job_id = (select k.job_id from fenceline.attempt_lock k where k.owner = b.owner)",
+        lock_scenarios.siblings_do_not_wait_for_each_other,
+    ),
+    mutant(
+        "lock_cycle_of_the_dead",
+        "leads_back",
+        "join fenceline.running r on r.job_id = w.job_id and r.attempt_id = w.attempt_id",
+        "",
+        lock_scenarios.dead_attempts_close_no_cycle,
+    ),
+    mutant(
+        "guard_lets_an_older_one_pass",
+        "guard_newer",
+        "where g.version <= excluded.version",
+        "where true",
+        lock_scenarios.older_version_does_not_pass_the_guard,
+    ),
+    mutant(
+        "guard_refuses_a_retry",
+        "guard_newer",
+        "where g.version <= excluded.version",
+        "where g.version < excluded.version",
+        lock_scenarios.older_version_does_not_pass_the_guard,
+    ),
+    mutant(
+        "guard_without_fence",
+        "guard_newer",
+        "perform fenceline.live_attempt(p_job_id, p_attempt_id);",
+        "",
+        lock_scenarios.stale_attempt_takes_no_lock,
+    ),
+    mutant(
+        "group_read_before_its_last_member",
+        "enqueue_jobs",
+        "v_job #> '{after,group}' is not null",
+        "false",
+        gate_scenarios.group_is_complete_before_it_is_waited_for,
     ),
 )

@@ -1,5 +1,7 @@
 """Jobs of different kinds in one statement: a workflow."""
 
+import asyncpg
+import pytest
 from tests.sql.queue import Queue
 
 
@@ -66,3 +68,42 @@ async def test_a_deduplicated_job_can_be_waited_for(queue: Queue) -> None:
 
 async def test_no_jobs_are_no_mistake(queue: Queue) -> None:
     assert (await queue.rows("enqueue_jobs", []))[0]["job_ids"] == []
+
+
+async def test_who_waits_for_a_group_waits_for_members_that_come_later(queue: Queue) -> None:
+    made = await queue.rows(
+        "enqueue_jobs",
+        [
+            {"kind": "whole", "ref": "w", "after": {"group": "g", "policy": "always"}},
+            {"kind": "part", "group": "g", "after": ["@first"]},
+            {"kind": "part", "group": "g", "ref": "first"},
+        ],
+    )
+    whole, second, first = made[0]["job_ids"]
+    assert await queue.sql("select after from fenceline.job where id = $1", whole) == sorted([first, second])
+    await queue.run(first)
+    assert await queue.status(whole) == "waiting:dependencies"
+    await queue.run(second)
+    assert await queue.status(whole) == "queued"
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [{"kind": "a", "ref": "a", "after": ["@a"]}],
+        [{"kind": "a", "ref": "a", "after": ["@b"]}, {"kind": "b", "ref": "b", "after": ["@a"]}],
+        [{"kind": "a", "after": ["@nowhere"]}],
+        [{"kind": "a", "group": "g"}, {"kind": "b", "group": "g", "after": {"group": "g"}}],
+        [
+            {"kind": "a", "ref": "a", "after": {"group": "g"}},
+            {"kind": "b", "group": "g", "after": ["@a"]},
+        ],
+    ],
+    ids=["itself", "each other", "nobody", "its own group", "a group that waits for it"],
+)
+async def test_waits_that_go_round_are_refused(queue: Queue, jobs: list[dict[str, object]]) -> None:
+    before = await queue.contents()
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await queue.rows("enqueue_jobs", [*jobs, {"kind": "bystander"}])
+    assert refused.value.sqlstate == "FL009"
+    assert await queue.contents() == before

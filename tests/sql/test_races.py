@@ -8,6 +8,7 @@ from tests.sql.claim_scenarios import CLAIM_SCENARIOS
 from tests.sql.context_scenarios import CONTEXT_SCENARIOS
 from tests.sql.end_scenarios import END_SCENARIOS
 from tests.sql.gate_scenarios import GATE_SCENARIOS
+from tests.sql.lock_scenarios import LOCK_SCENARIOS
 from tests.sql.sessions import Connect
 
 Scenario = Callable[[Connect], Awaitable[None]]
@@ -15,7 +16,7 @@ Scenario = Callable[[Connect], Awaitable[None]]
 
 @pytest.mark.parametrize(
     "scenario",
-    [*CLAIM_SCENARIOS, *CONTEXT_SCENARIOS, *END_SCENARIOS, *GATE_SCENARIOS],
+    [*CLAIM_SCENARIOS, *CONTEXT_SCENARIOS, *END_SCENARIOS, *GATE_SCENARIOS, *LOCK_SCENARIOS],
     ids=lambda scenario: scenario.__name__,
 )
 async def test_race(scenario: Scenario, connect: Connect) -> None:

@@ -103,3 +103,14 @@ async def test_a_worker_runs_jobs_through_a_pooler(fleet: Fleet, pooled: str) ->
     assert "prepared statement" not in worker.output()
     worker.signal(signal.SIGTERM)
     assert await worker.exit_code() == 0
+
+
+async def test_locks_work_through_a_pooler(fleet: Fleet, pooled: str) -> None:
+    shutil.copy(Path(__file__).parent.parent / "context" / "lock_app.py", fleet.folder / "lock_app.py")
+    await fleet.set_lane("default", poll_interval_ms=200)
+    await fleet.started("--processes", "2", children=2, app="lock_app:app", dsn=pooled)
+    await fleet.enqueue("edit", {"edition": 1}, count=16)
+    await fleet.enqueue("edit_blocking", {"edition": 1}, count=4)
+    await fleet.ended(20)
+    words = [text.split()[0] for text in fleet.ledger_file.read_text().splitlines()]
+    assert words == ["in", "out"] * 20, "never two inside"

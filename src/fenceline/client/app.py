@@ -120,7 +120,7 @@ class Handler(Generic[P, R]):
             self.arguments,
             defaults=self.defaults,
             validate=self._validate,
-            snapshot=lambda args: None if self.snapshot_provider is None else self.current_snapshot(args),
+            snapshot_provider=lambda: self.snapshot_provider,
             options=options,
         )
 
@@ -167,11 +167,16 @@ class OptionedEnqueuer(Enqueuer[P, R]):
         *,
         defaults: str | None,
         validate: Callable[..., object] | None,
-        snapshot: Callable[[Mapping[str, Any]], Any],
+        snapshot_provider: Callable[[], Callable[..., Any] | None],
         options: EnqueueOptions,
     ) -> None:
         super().__init__(
-            app.caller, arguments, defaults=defaults, validate=validate, snapshot=snapshot, options=options
+            app.caller,
+            arguments,
+            defaults=defaults,
+            validate=validate,
+            snapshot_provider=snapshot_provider,
+            options=options,
         )
         self._app = app
 
@@ -182,7 +187,7 @@ class OptionedEnqueuer(Enqueuer[P, R]):
             self._arguments,
             defaults=self._defaults,
             validate=self._validate,
-            snapshot=self._snapshot,
+            snapshot_provider=self._snapshot_provider,
             options=self._options,
         )
 
@@ -347,9 +352,9 @@ class Fenceline:
             return await handler.options(**options).enqueue_args({} if args is None else args)
         return await self.jobs.enqueue(kind, args, options)
 
-    def group(self, name: str | None = None, *, tenant: str | None = None) -> Group:
+    def group(self, name: str | None = None, *, tenant: str | None = None, connection: Any = None) -> Group:
         """Jobs that belong together, enqueued together when the block ends. See `Group`."""
-        return Group(self.caller, self.handlers, name, tenant=tenant)
+        return Group(self.caller, self.handlers, name, tenant=tenant, connection=connection)
 
     async def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""
@@ -490,9 +495,9 @@ class SyncFenceline:
         """The database in use; starts the embedded one if need be."""
         return self._caller.run(lambda _caller: self._app.dsn())
 
-    def group(self, name: str | None = None, *, tenant: str | None = None) -> SyncGroup:
+    def group(self, name: str | None = None, *, tenant: str | None = None, connection: Any = None) -> SyncGroup:
         """Jobs that belong together, enqueued together. See `Group`."""
-        return SyncGroup(self.caller, self._app.handlers, name, tenant=tenant)
+        return SyncGroup(self.caller, self._app.handlers, name, tenant=tenant, connection=connection)
 
     def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""

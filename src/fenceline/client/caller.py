@@ -113,6 +113,11 @@ class Caller:
         """How a job ended; None when it does not exist. Raises TimeoutError."""
         return await self._room.wait(job_id, timeout)
 
+    async def wait_all(self, job_ids: Sequence[int], timeout: float | None) -> list[Outcome | None]:
+        """How jobs ended, once all have; as `wait`."""
+        async with asyncio.timeout(timeout):
+            return await asyncio.gather(*(self._room.wait(job_id, None) for job_id in job_ids))
+
     async def connect(self) -> "Connection":
         """A new connection to a database whose schema fits this program."""
         import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick

@@ -5,16 +5,19 @@ mapping; the handler reads it as `ctx.credentials["…"]`. Credentials are never
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from fenceline.errors import FencelineError
 
-SAFE_IDENTITY = re.compile(r"[A-Za-z0-9_.:@=+-]+(/[A-Za-z0-9_.:@=+-]+)*")
+#: Parts separated by slashes. None begins with a dot or a hyphen: it is no way up, no hidden file, no option.
+SAFE = re.compile(r"[A-Za-z0-9_:@=+][A-Za-z0-9_.:@=+-]*(/[A-Za-z0-9_:@=+][A-Za-z0-9_.:@=+-]*)*")
 
 
 class UnknownIdentity(FencelineError):  # noqa: N818 - as the exceptions in errors.py
@@ -41,17 +44,18 @@ class StaticCredentials:
 
 
 class EnvironmentCredentials:
-    """From environment variables: those that start with the prefix and the identity in capitals.
+    """From environment variables: the prefix, the identity in capitals, two underscores, the name.
 
-    `FENCELINE_IDENTITY_DEPLOYER_TOKEN=…` is `credentials["token"]` of the identity `deployer`.
+    `FENCELINE_IDENTITY_DEPLOYER__TOKEN=…` is `credentials["token"]` of the identity `deployer`.
     """
 
     def __init__(self, prefix: str = "FENCELINE_IDENTITY_") -> None:
         self._prefix = prefix
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
-        start = self._prefix + re.sub(r"[^A-Za-z0-9]", "_", identity).upper() + "_"
+        start = self._prefix + re.sub(r"[^A-Za-z0-9]", "_", identity).upper() + "__"
         found = {name[len(start) :].lower(): value for name, value in os.environ.items() if name.startswith(start)}
+        found = {name: value for name, value in found.items() if name and "__" not in name}  # another identity's
         if not found:
             raise UnknownIdentity(f"no environment variable starts with {start}")
         return found
@@ -65,29 +69,31 @@ class FileCredentials:
         self._path = path
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
-        path = Path(self._path.format(identity=_safe(identity), tenant=tenant))
+        path = Path(_fill(self._path, identity, tenant))
         values: dict[str, Any] = json.loads(await asyncio.to_thread(path.read_text))
         return values
 
 
 class CommandCredentials:
-    """From a command that prints JSON, as credential helpers do. Its argument `{identity}` is replaced."""
+    """From a command that prints JSON, as credential helpers do. `{identity}` and `{tenant}` are replaced in it.
+
+    What it prints to standard error is dropped: nobody knows whether it is fit for a log.
+    """
 
     def __init__(self, command: Sequence[str], *, timeout_seconds: float = 30.0) -> None:
         self._command = tuple(command)
         self._timeout_seconds = timeout_seconds
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
-        arguments = [part.format(identity=_safe(identity), tenant=tenant) for part in self._command]
-        process = await asyncio.create_subprocess_exec(
-            *arguments, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
-        )
+        arguments = [_fill(part, identity, tenant) for part in self._command]
+        process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 output, _errors = await process.communicate()
         except BaseException:
-            if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
                 process.kill()
+            await process.wait()
             raise
         if process.returncode != 0:
             raise UnknownIdentity(f"{self._command[0]} ended with code {process.returncode}")
@@ -120,8 +126,9 @@ class AwsStsCredentials:
         }
 
 
-def _safe(identity: str) -> str:
-    """An identity that can be part of a path or a command. Raises UnknownIdentity."""
-    if not SAFE_IDENTITY.fullmatch(identity) or any(part in (".", "..") for part in identity.split("/")):
-        raise UnknownIdentity(f"identity {identity!r} cannot be part of a path or a command")
-    return identity
+def _fill(template: str, identity: str, tenant: str) -> str:
+    """Raises UnknownIdentity when one of them has no place in a path or a command."""
+    for name in (identity, tenant):
+        if not SAFE.fullmatch(name):
+            raise UnknownIdentity(f"{name!r} cannot be part of a path or a command")
+    return template.replace("{identity}", identity).replace("{tenant}", tenant)

@@ -10,7 +10,8 @@ from fenceline.client.caller import CallerOf
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.verbs import Job
 from fenceline.database import calls
-from fenceline.errors import EmptyGroup, InvalidOption
+from fenceline.errors import EmptyGroup, InvalidOption, NotFound
+from fenceline.model.public_id import parse_id
 from fenceline.model.status import Status
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Group:
         name: str | None = None,
         *,
         tenant: str | None = None,
+        connection: Any = None,
     ) -> None:
         self.name = name or f"group-{uuid4()}"
         self.jobs: list[Job[Any]] = []
@@ -43,8 +45,10 @@ class Group:
         self._caller_of = caller_of
         self._handlers = handlers
         self._tenant = tenant
+        self._connection = connection
         self._specs: list[tuple[Job[Any], dict[str, Any]]] = []
         self._followers: list[tuple[Job[Any], dict[str, Any]]] = []
+        self._is_over = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -58,10 +62,11 @@ class Group:
             raise EmptyGroup(f"group {self.name!r} has no jobs: enqueue at least one in its block")
         collected = [*self._specs, *self._followers]
         specs = [spec for _job, spec in collected]
-        made = await self._caller_of().call(calls.enqueue_jobs(specs, actor=None))
+        made = await self._caller_of().call(calls.enqueue_jobs(specs, actor=None), self._connection)
         for (job, _spec), (job_id, created) in zip(collected, made, strict=True):
             job.settle(job_id, created=created)
         self._specs, self._followers = [], []
+        self._is_over = True
 
     async def enqueue(
         self,
@@ -106,20 +111,36 @@ class Group:
         return job
 
     async def wait(self, timeout: float | None = None) -> list[Status]:
-        """Wait until every job of the group has ended, and return how, in their order. Raises TimeoutError."""
-        return [await job.wait(timeout) for job in self.jobs]
+        """Wait until every job of the group has ended, and return how, in their order.
+
+        Not those that follow it. Raises TimeoutError, NotFound.
+        """
+        ids = [parse_id(job.id) for job in self.jobs]
+        outcomes = await self._caller_of().wait_all(ids, timeout)
+        missing = [job.id for job, outcome in zip(self.jobs, outcomes, strict=True) if outcome is None]
+        if missing:
+            raise NotFound(f"job {missing[0]} of group {self.name!r} does not exist any more")
+        return [outcome.status for outcome in outcomes if outcome is not None]
 
     def _make(
         self, kind: "str | Handler[Any, Any]", args: Mapping[str, Any] | None, options: EnqueueOptions, ref: str
     ) -> tuple[Job[Any], dict[str, Any]]:
         handler = self._handlers.get(kind) if isinstance(kind, str) else kind
         name = kind if isinstance(kind, str) else kind.kind
+        if self._is_over:
+            raise InvalidOption(f"the block of group {self.name!r} has ended: a job can only follow it, with after=")
         if "connection" in options:
-            raise InvalidOption("the jobs of a group are enqueued together: connection= has no place here")
+            raise InvalidOption("the jobs of a group are enqueued together: give the connection to app.group()")
+        if options.get("tenant", self._tenant) != self._tenant:
+            raise InvalidOption("the jobs of a group belong to one tenant: name it in app.group(tenant=…)")
+        if options.get("after") is self:
+            raise InvalidOption("a job of a group cannot wait for the group itself: use then()")
         if self._tenant is not None:
-            options = {"tenant": self._tenant, **options}
+            options = {**options, "tenant": self._tenant}
         given = {} if args is None else args
         text = encode_plain(name, given) if handler is None else handler.encode_many_args([given])[0]
+        if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
+            options = {**options, "snapshot": handler.current_snapshot(handler.arguments.decode(text))}
         defaults = None if handler is None else handler.defaults
         arguments = None if handler is None else handler.arguments
         return (

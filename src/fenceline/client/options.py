@@ -54,8 +54,8 @@ class EnqueueOptions(TypedDict, total=False):
     key_limit: int
     needs_approval: bool
     snapshot: Any
-    requires_hash: str | HasId
-    after: Sequence[HasId | str] | After | HasMembers
+    requires_hash: str | HasId | Mapping[str, str]
+    after: HasId | Sequence[HasId | str] | After | HasMembers
     identity: str
     tenant: str
     timeout: float
@@ -104,7 +104,12 @@ def _refuse_unknown(options: EnqueueOptions) -> None:
 
 def _encode_hash(required: Any) -> Any:
     """A hash as it is; a job for the hash of its snapshot."""
-    return required if isinstance(required, str) else {"job": required.id}
+    if isinstance(required, str | Mapping):
+        return required
+    try:
+        return {"job": required.id}
+    except AttributeError as error:
+        raise InvalidOption(f"requires_hash {required!r:.200} is no hash: use one, or the job that planned") from error
 
 
 def _encode_moment(name: str, moment: Any) -> str:

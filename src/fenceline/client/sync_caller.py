@@ -9,7 +9,7 @@ import concurrent.futures
 import os
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from fenceline.client import connections
@@ -38,6 +38,9 @@ class SyncCaller:
 
     def wait(self, job_id: int, timeout: float | None) -> Outcome | None:
         return self.run(lambda caller: caller.wait(job_id, timeout))
+
+    def wait_all(self, job_ids: Sequence[int], timeout: float | None) -> list[Outcome | None]:
+        return self.run(lambda caller: caller.wait_all(job_ids, timeout))
 
     def run(self, work: Callable[[Caller], Awaitable[T]]) -> T:
         """Run something of the async side and wait for it."""

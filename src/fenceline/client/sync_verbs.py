@@ -13,7 +13,17 @@ from fenceline.client.sync_caller import SyncCallerOf
 from fenceline.client.tracing import enqueue_span
 from fenceline.database import calls, context_calls, observe_calls, upkeep_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention, StepRecord
+from fenceline.model.job import (
+    JobPage,
+    JobRecord,
+    Lane,
+    LockRecord,
+    LogLine,
+    Outcome,
+    Progress,
+    Retention,
+    StepRecord,
+)
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -177,7 +187,7 @@ class SyncJob(Generic[R_co]):
 class SyncEnqueuer(Generic[P, R]):
     """The enqueue verbs of one kind, with options already chosen; `@app.job` and `.options()` make them."""
 
-    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_snapshot", "_validate")
+    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_snapshot_provider", "_validate")
 
     def __init__(
         self,
@@ -186,11 +196,11 @@ class SyncEnqueuer(Generic[P, R]):
         *,
         defaults: str | None,
         validate: Callable[..., object] | None,
-        snapshot: Callable[[Mapping[str, Any]], Any],
+        snapshot_provider: Callable[[], Callable[..., Any] | None],
         options: EnqueueOptions,
     ) -> None:
         self._caller_of = caller_of
-        self._snapshot = snapshot
+        self._snapshot_provider = snapshot_provider
         self._arguments = arguments
         self._defaults = defaults
         self._validate = validate
@@ -209,8 +219,9 @@ class SyncEnqueuer(Generic[P, R]):
         if self._validate is not None:
             self._validate(**values)
         options = self._options
-        if "snapshot" not in options and (snapshot := self._snapshot(values)) is not None:
-            options = {**options, "snapshot": snapshot}
+        provider = self._snapshot_provider()
+        if provider is not None and "snapshot" not in options:
+            options = {**options, "snapshot": provider(**values)}
         caller = self._caller_of()
         with enqueue_span(self._arguments.kind, caller.tracing) as trace:
             made = caller.call(
@@ -235,36 +246,41 @@ class SyncEnqueuer(Generic[P, R]):
         if not encoded:
             return []
         caller = self._caller_of()
-        if "snapshot" not in self._options and self._snapshot(self._arguments.decode(encoded[0])) is not None:
-            return self._enqueue_with_snapshots(encoded)
         with enqueue_span(self._arguments.kind, caller.tracing, len(encoded)) as trace:
-            made = caller.call(
-                calls.enqueue_many(
+            provider = self._snapshot_provider()
+            if provider is None or "snapshot" in self._options:
+                options = [encode_options(self._options, trace)]
+            else:
+                options = [self._options_with_snapshot(provider, text, trace) for text in encoded]
+            if len(set(options)) == 1:
+                call = calls.enqueue_many(
                     self._arguments.kind,
                     encoded,
-                    encode_options(self._options, trace),
+                    options[0],
                     actor=None,
                     defaults=self._defaults,
                     repeatable="idempotency_key" in self._options,
-                ),
-                self._options.get("connection"),
-            )
+                )
+            else:
+                call = calls.enqueue_jobs(self._specs(encoded, options), actor=None)
+            made = caller.call(call, self._options.get("connection"))
         caller_of, arguments = self._caller_of, self._arguments
         return [SyncJob(caller_of, job_id, created=created, arguments=arguments) for job_id, created in made]
 
-    def _enqueue_with_snapshots(self, encoded: list[str]) -> list[SyncJob[R]]:
-        """Each job has a snapshot of its own, so they are a statement of jobs with options of their own."""
-        specs = []
-        for text in encoded:
-            options: EnqueueOptions = {
-                **self._options,
-                "snapshot": self._snapshot(self._arguments.decode(text)),
-            }
-            specs.append(calls.job_spec(self._arguments.kind, text, encode_options(options), self._defaults))
-        made = self._caller_of().call(calls.enqueue_jobs(specs, actor=None), self._options.get("connection"))
-        return [
-            SyncJob(self._caller_of, job_id, created=created, arguments=self._arguments) for job_id, created in made
+    def _options_with_snapshot(self, provider: Callable[..., Any], args: str, trace: str | None) -> str:
+        options: EnqueueOptions = {**self._options, "snapshot": provider(**self._arguments.decode(args))}
+        return encode_options(options, trace)
+
+    def _specs(self, encoded: list[str], options: list[str]) -> list[dict[str, Any]]:
+        """Each job has options of its own, and a key of its own for the same enqueue sent again."""
+        specs = [
+            calls.job_spec(self._arguments.kind, text, own, self._defaults)
+            for text, own in zip(encoded, options, strict=True)
         ]
+        if "idempotency_key" in self._options:
+            for number, spec in enumerate(specs, start=1):
+                spec["idempotency_key"] += f"#{number}"
+        return specs
 
 
 class SyncJobs:
@@ -452,6 +468,10 @@ class SyncSystem:
     def sweep(self) -> int:
         """Take back the jobs of workers that are gone, and say how many. Workers do this twice a second."""
         return self._caller_of().call(upkeep_calls.sweep())
+
+    def locks(self, tenant: str | None = None) -> Sequence[LockRecord]:
+        """The locks that running jobs hold (`ctx.lock`), each followed by those who wait for it, in their order."""
+        return self._caller_of().call(calls.list_locks(tenant))
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

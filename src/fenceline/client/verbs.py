@@ -14,7 +14,17 @@ from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.tracing import enqueue_span
 from fenceline.database import calls, context_calls, observe_calls, upkeep_calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome, Progress, Retention, StepRecord
+from fenceline.model.job import (
+    JobPage,
+    JobRecord,
+    Lane,
+    LockRecord,
+    LogLine,
+    Outcome,
+    Progress,
+    Retention,
+    StepRecord,
+)
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
@@ -178,7 +188,7 @@ class Job(Generic[R_co]):
 class Enqueuer(Generic[P, R]):
     """The enqueue verbs of one kind, with options already chosen; `@app.job` and `.options()` make them."""
 
-    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_snapshot", "_validate")
+    __slots__ = ("_arguments", "_caller_of", "_defaults", "_options", "_snapshot_provider", "_validate")
 
     def __init__(
         self,
@@ -187,11 +197,11 @@ class Enqueuer(Generic[P, R]):
         *,
         defaults: str | None,
         validate: Callable[..., object] | None,
-        snapshot: Callable[[Mapping[str, Any]], Any],
+        snapshot_provider: Callable[[], Callable[..., Any] | None],
         options: EnqueueOptions,
     ) -> None:
         self._caller_of = caller_of
-        self._snapshot = snapshot
+        self._snapshot_provider = snapshot_provider
         self._arguments = arguments
         self._defaults = defaults
         self._validate = validate
@@ -210,8 +220,9 @@ class Enqueuer(Generic[P, R]):
         if self._validate is not None:
             self._validate(**values)
         options = self._options
-        if "snapshot" not in options and (snapshot := self._snapshot(values)) is not None:
-            options = {**options, "snapshot": snapshot}
+        provider = self._snapshot_provider()
+        if provider is not None and "snapshot" not in options:
+            options = {**options, "snapshot": provider(**values)}
         caller = self._caller_of()
         with enqueue_span(self._arguments.kind, caller.tracing) as trace:
             made = await caller.call(
@@ -236,34 +247,41 @@ class Enqueuer(Generic[P, R]):
         if not encoded:
             return []
         caller = self._caller_of()
-        if "snapshot" not in self._options and self._snapshot(self._arguments.decode(encoded[0])) is not None:
-            return await self._enqueue_with_snapshots(encoded)
         with enqueue_span(self._arguments.kind, caller.tracing, len(encoded)) as trace:
-            made = await caller.call(
-                calls.enqueue_many(
+            provider = self._snapshot_provider()
+            if provider is None or "snapshot" in self._options:
+                options = [encode_options(self._options, trace)]
+            else:
+                options = [self._options_with_snapshot(provider, text, trace) for text in encoded]
+            if len(set(options)) == 1:
+                call = calls.enqueue_many(
                     self._arguments.kind,
                     encoded,
-                    encode_options(self._options, trace),
+                    options[0],
                     actor=None,
                     defaults=self._defaults,
                     repeatable="idempotency_key" in self._options,
-                ),
-                self._options.get("connection"),
-            )
+                )
+            else:
+                call = calls.enqueue_jobs(self._specs(encoded, options), actor=None)
+            made = await caller.call(call, self._options.get("connection"))
         caller_of, arguments = self._caller_of, self._arguments
         return [Job(caller_of, job_id, created=created, arguments=arguments) for job_id, created in made]
 
-    async def _enqueue_with_snapshots(self, encoded: list[str]) -> list[Job[R]]:
-        """Each job has a snapshot of its own, so they are a statement of jobs with options of their own."""
-        specs = []
-        for text in encoded:
-            options: EnqueueOptions = {
-                **self._options,
-                "snapshot": self._snapshot(self._arguments.decode(text)),
-            }
-            specs.append(calls.job_spec(self._arguments.kind, text, encode_options(options), self._defaults))
-        made = await self._caller_of().call(calls.enqueue_jobs(specs, actor=None), self._options.get("connection"))
-        return [Job(self._caller_of, job_id, created=created, arguments=self._arguments) for job_id, created in made]
+    def _options_with_snapshot(self, provider: Callable[..., Any], args: str, trace: str | None) -> str:
+        options: EnqueueOptions = {**self._options, "snapshot": provider(**self._arguments.decode(args))}
+        return encode_options(options, trace)
+
+    def _specs(self, encoded: list[str], options: list[str]) -> list[dict[str, Any]]:
+        """Each job has options of its own, and a key of its own for the same enqueue sent again."""
+        specs = [
+            calls.job_spec(self._arguments.kind, text, own, self._defaults)
+            for text, own in zip(encoded, options, strict=True)
+        ]
+        if "idempotency_key" in self._options:
+            for number, spec in enumerate(specs, start=1):
+                spec["idempotency_key"] += f"#{number}"
+        return specs
 
 
 class Jobs:
@@ -451,6 +469,10 @@ class System:
     async def sweep(self) -> int:
         """Take back the jobs of workers that are gone, and say how many. Workers do this twice a second."""
         return await self._caller_of().call(upkeep_calls.sweep())
+
+    async def locks(self, tenant: str | None = None) -> Sequence[LockRecord]:
+        """The locks that running jobs hold (`ctx.lock`), each followed by those who wait for it, in their order."""
+        return await self._caller_of().call(calls.list_locks(tenant))
 
 
 def _several(value: str | Sequence[str] | None) -> list[str] | None:

@@ -31,12 +31,16 @@ async def add_children(
     encoded = handler.encode_many_args(many)
     if handler.snapshot_provider is None or "snapshot" in options:
         return await _ask(context, handler.kind, encoded, options, handler)
-    children: list[Job[Any]] = []
-    for text in encoded:  # each has a snapshot of its own
-        snapshot = handler.current_snapshot(handler.arguments.decode(text))
-        own: EnqueueOptions = {**options, "snapshot": snapshot}
-        children += await _ask(context, handler.kind, [text], own, handler)
-    return children
+    # Those with the same snapshot of the configuration go together, which are all as a rule.
+    alike: dict[str, tuple[EnqueueOptions, list[int]]] = {}
+    for place, text in enumerate(encoded):
+        own: EnqueueOptions = {**options, "snapshot": handler.current_snapshot(handler.arguments.decode(text))}
+        alike.setdefault(encode_options(own), (own, []))[1].append(place)
+    children: dict[int, Job[Any]] = {}
+    for own, places in alike.values():
+        made = await _ask(context, handler.kind, [encoded[place] for place in places], own, handler)
+        children |= zip(places, made, strict=True)
+    return [children[place] for place in range(len(encoded))]
 
 
 async def _ask(

@@ -13,10 +13,11 @@ from fenceline.client.options import EnqueueOptions
 from fenceline.client.verbs import Job
 from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
 from fenceline.context.children import add_children
+from fenceline.context.guards import version_text
 from fenceline.context.items import Items
 from fenceline.context.lines import Lines
 from fenceline.context.locks import hold
-from fenceline.context.secrets import Credentials, Redactor
+from fenceline.context.secrets import Credentials, Redactor, redact
 from fenceline.context.steps import Step, Steps, names_of_uses
 from fenceline.context.transaction import Transaction, TransactionConnection
 from fenceline.errors import Cancelled, InvalidOption, InvalidResult, StaleAttempt, Superseded, TooLarge
@@ -208,6 +209,8 @@ class Context:
         self.check(starts_work=False)
         said = {"done": done, "total": total, "message": message, **more}
         progress = {name: value for name, value in said.items() if value is not None}
+        if self.redactor is not None:
+            progress = self.redactor.in_fields(progress)
         text = stored_json(progress)
         if len(text) > MAX_PROGRESS:
             raise TooLarge(f"the progress has {len(text)} characters: at most {MAX_PROGRESS} are allowed")
@@ -301,7 +304,7 @@ class Context:
     async def step_done(self, step: Step, value: Any) -> None:
         result = step.encode(value)
         if self.redactor is not None and result is not None:
-            result = self.redactor.in_json(result)
+            result = self.redactor.in_text(result)
         values = {
             "name": step.name,
             "args_hash": step.args_hash,
@@ -315,7 +318,7 @@ class Context:
         """Keep why a step failed, for people; the error itself goes on its way."""
         if isinstance(error, Cancelled | StaleAttempt):
             return
-        why = stored_json({"message": str(error)[:2000], "type": type(error).__qualname__})
+        why = stored_json({"message": redact(str(error))[:2000], "type": type(error).__qualname__})
         values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
         await self._ask("record_step", values)
 
@@ -350,11 +353,11 @@ class Context:
     async def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
         """Announce that this job is about to write a version of a resource; True: go on.
 
-        Raises Superseded when a newer version was announced before. Uncaught, that ends the job as `cancelled`, code
-        `superseded`. Call it where no newer one can come between: in a `lock` of the resource, say.
+        Raises Superseded when a newer version was announced before, by whatever job, even one that has failed since.
+        Uncaught, that ends the job as `cancelled`, code `superseded`. Call it where no newer one can come between: in
+        a `lock` of the resource, say. A datetime needs a timezone.
         """
-        number = version.timestamp() if isinstance(version, datetime) else version
-        values = {"resource": resource, "version": str(number)}
+        values = {"resource": resource, "version": version_text(version)}
         if not await self.ask("guard_newer", values, starts_work=True):
             raise Superseded(f"a newer version of {resource!r} than {version} was announced before")
         return True
@@ -415,7 +418,7 @@ class Context:
 
     def redact(self, text: str | None) -> str | None:
         """JSON text without the credentials of this attempt."""
-        return text if text is None or self.redactor is None else self.redactor.in_json(text)
+        return text if text is None or self.redactor is None else self.redactor.in_text(text)
 
 
 class Phase:

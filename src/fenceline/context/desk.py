@@ -43,8 +43,8 @@ class Desk(Protocol):
         """Write lines and progress now."""
         ...
 
-    async def woken(self, lock: str, seconds: float) -> None:
-        """Until somebody gave a lock back, or so many seconds have passed."""
+    async def woken(self, block: str, seconds: float) -> None:
+        """Until it is the turn of a block that waits for a lock, or so many seconds have passed."""
         ...
 
 
@@ -60,7 +60,7 @@ class SqlDesk:
     async def ask(self, job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
         # The line is shared: a handler that is cancelled in the middle must not cut the others off.
         asked = asyncio.ensure_future(self._run(context_calls.OPERATIONS[operation](job_id, attempt_id, **values)))
-        asked.add_done_callback(_look_at)
+        asked.add_done_callback(self._hear_next if operation == "release_lock" else _look_at)
         return await asyncio.shield(asked)
 
     async def start_json(self, job_id: int) -> dict[str, Any]:
@@ -76,22 +76,26 @@ class SqlDesk:
         except (ConnectionLost, RefusedError) as error:  # lines are worth less than the work that they tell of
             log.warning("job %s: lines of its log may be lost: %s", format_id(job_id), error)
 
-    async def woken(self, lock: str, seconds: float) -> None:
-        event = self._waiting.setdefault(lock, asyncio.Event())
+    async def woken(self, block: str, seconds: float) -> None:
+        event = self._waiting[block] = asyncio.Event()
         try:
             async with asyncio.timeout(seconds):
                 await event.wait()
         except TimeoutError:
             pass
         finally:
-            if self._waiting.get(lock) is event and event.is_set():
-                del self._waiting[lock]
+            del self._waiting[block]
 
-    def hear_lock(self, lock: str) -> None:
-        """A notification: the lock `tenant/namespace/name` is free."""
-        event = self._waiting.pop(lock, None)
+    def hear_lock(self, block: str) -> None:
+        """A notification: it is this block's turn."""
+        event = self._waiting.get(block)
         if event is not None:
             event.set()
+
+    def _hear_next(self, asked: "asyncio.Future[Any]") -> None:
+        """Within one process a lock changes hands at once, also where notifications do not come through."""
+        if not asked.cancelled() and asked.exception() is None and asked.result() is not None:
+            self.hear_lock(asked.result())
 
 
 def _look_at(asked: "asyncio.Future[Any]") -> None:

@@ -1,4 +1,4 @@
-"""`ctx.lock`: a lock that waits, and that belongs to the attempt."""
+"""`ctx.lock`: a lock that waits, and that belongs to the attempt. The database decides (function take_lock)."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -6,8 +6,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
-
-from fenceline.errors import LockCycle
 
 if TYPE_CHECKING:
     from fenceline.context.context import Context
@@ -21,9 +19,6 @@ class Block:
     name: str
     owner: str = field(default_factory=lambda: str(uuid4()))
 
-    def __str__(self) -> str:
-        return f"{self.namespace} {self.name!r}"
-
 
 #: The blocks around this one. Tasks that are started inside a block inherit it, and the block cannot end before it has
 #: awaited them; so these are the locks that a wait in here keeps.
@@ -31,14 +26,6 @@ _around: ContextVar[tuple[Block, ...]] = ContextVar("fenceline_locks", default=(
 
 #: A notification can be missed; then it is asked again after these, the last one repeated.
 PAUSES = (0.02, 0.1, 0.5, 1.0)
-
-
-def new_block(namespace: str, name: str) -> Block:
-    """Raises LockCycle when a block around this one has the lock."""
-    block = Block(namespace, name)
-    if any((held.namespace, held.name) == (namespace, name) for held in _around.get()):
-        raise LockCycle(f"lock {block} is held by a block around this one: it would wait for itself")
-    return block
 
 
 @contextmanager
@@ -56,19 +43,17 @@ def holding() -> list[str]:
 
 
 async def take(context: "Context", block: Block, holding: list[str]) -> None:
-    """Wait until the lock is held."""
+    """Wait until the lock is held. Raises LockCycle, InvalidName."""
     values = {"namespace": block.namespace, "name": block.name, "owner": block.owner, "holding": holding}
     tries = 0
     while not await context.ask("take_lock", values, starts_work=True):
-        await context.desk.woken(
-            f"{context.tenant}/{block.namespace}/{block.name}", PAUSES[min(tries, len(PAUSES) - 1)]
-        )
+        await context.desk.woken(block.owner, PAUSES[min(tries, len(PAUSES) - 1)])
         tries += 1
 
 
 @asynccontextmanager
 async def hold(context: "Context", namespace: str, name: str) -> AsyncIterator[None]:
-    block = new_block(namespace, name)
+    block = Block(namespace, name)
     try:
         await take(context, block, holding())
         with inside(block):

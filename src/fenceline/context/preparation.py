@@ -63,8 +63,10 @@ async def _fetch_credentials(context: "Context", identity: str) -> None:
     if provider is None:
         return  # ctx.credentials says what is missing, if the handler asks for it
     try:
-        values = await provider.credentials(identity, tenant=context.tenant, kind=context.kind)
+        credentials = Credentials(
+            identity, await provider.credentials(identity, tenant=context.tenant, kind=context.kind)
+        )
     except Exception as error:  # noqa: BLE001 - a provider is user code, and raises what it likes
         # Not the error's own text: it may quote what it was given.
         raise CredentialsMissing(f"no credentials for identity {identity!r}: {type(error).__name__}") from None
-    context.use_credentials(Credentials(identity, values))
+    context.use_credentials(credentials)

@@ -16,7 +16,7 @@ from fenceline.client.sync_verbs import SyncJob
 from fenceline.client.verbs import Job
 from fenceline.context.attempt import Parent, Request
 from fenceline.context.context import Context
-from fenceline.context.locks import holding, inside, new_block, take
+from fenceline.context.locks import Block, holding, inside, take
 from fenceline.context.secrets import Credentials
 from fenceline.context.transaction import Transaction, TransactionConnection
 
@@ -131,7 +131,7 @@ class SyncContext:
 
     @contextmanager
     def lock(self, namespace: str, name: str | int) -> Iterator[None]:
-        block = new_block(namespace, str(name))
+        block = Block(namespace, str(name))
         try:
             self._wait(take(self._context, block, holding()))
             with inside(block):

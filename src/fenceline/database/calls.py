@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Outcome
+from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, Outcome
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -276,3 +276,15 @@ def drain_system(draining: bool, *, actor: str | None, reason: str | None) -> Ca
 
 def depth(lane: str | None = None) -> Call[int]:
     return Call("select fenceline.depth($1)", (lane,), _scalar, repeatable=True)
+
+
+def list_locks(tenant: str | None = None) -> Call[list[LockRecord]]:
+    return Call(
+        "select tenant, namespace, name, job, held, since from fenceline.list_locks($1)",
+        (tenant,),
+        lambda rows: [
+            LockRecord(tenant=tenant, namespace=namespace, name=name, job=job, held=held, since=since)
+            for tenant, namespace, name, job, held, since in rows
+        ],
+        repeatable=True,
+    )

@@ -113,8 +113,9 @@ def take_lock(
     )
 
 
-def release_lock(job_id: int, _attempt_id: UUID, *, owner: str) -> Call[None]:
-    return Call("select fenceline.release_lock($1, $2)", (job_id, UUID(owner)), _nothing, repeatable=True)
+def release_lock(job_id: int, _attempt_id: UUID, *, owner: str) -> Call[str | None]:
+    """The block that is next in line."""
+    return Call("select cast(fenceline.release_lock($1, $2) as text)", (job_id, UUID(owner)), _scalar, repeatable=True)
 
 
 def guard_newer(job_id: int, attempt_id: UUID, *, resource: str, version: str) -> Call[bool]:

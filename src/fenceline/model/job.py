@@ -97,6 +97,18 @@ class StepRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockRecord:
+    """A lock that a job holds, or waits for."""
+
+    tenant: str
+    namespace: str
+    name: str
+    job: str
+    held: bool
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """Phase and progress that a handler last reported."""
 

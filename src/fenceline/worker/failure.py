@@ -5,6 +5,7 @@ from typing import Any
 
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.preparation import CredentialsMissing, PlanHashMismatch
+from fenceline.context.secrets import redact
 from fenceline.errors import (
     Cancel,
     Cancelled,
@@ -26,8 +27,9 @@ MAX_MESSAGE = 2_000
 
 def describe(error: BaseException, *, code: str = "error") -> str:
     """JSON text with code, message, type and traceback."""
-    text = "".join(traceback.format_exception(error))
-    message = str(error) or type(error).__name__
+    # Before they are cut: half a secret is one too.
+    text = redact("".join(traceback.format_exception(error)))
+    message = redact(str(error)) or type(error).__name__
     described: dict[str, Any] = {
         "code": code,
         "message": message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + "…",

@@ -41,6 +41,7 @@ from fenceline.worker.application import load_app
 from fenceline.worker.failure import describe, ending_of
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.logs import configure_logging
+from fenceline.worker.output import redact_output
 from fenceline.worker.parent import die_with_parent
 from fenceline.worker.plan import Plan
 from fenceline.worker.tracing import all_middlewares
@@ -94,8 +95,8 @@ class TalkDesk:
     async def report(self, _job_id: int, _attempt_id: UUID, _report: Report) -> None:
         await self._pass_on("flush", {})  # the worker has it all
 
-    async def woken(self, lock: str, seconds: float) -> None:
-        await self._pass_on("woken", {"lock": lock, "seconds": seconds})
+    async def woken(self, block: str, seconds: float) -> None:
+        await self._pass_on("woken", {"block": block, "seconds": seconds})
 
     async def _pass_on(self, operation: str, values: dict[str, Any]) -> Any:
         number = next(self._numbers)
@@ -282,6 +283,7 @@ def main() -> None:
     hello = talk.hear()
     if hello is None:
         return
+    redact_output()
     configure_logging(hello["log_format"], worker=hello["worker"])
     try:
         Program(load_app(sys.argv[1]), talk).run()

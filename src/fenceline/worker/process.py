@@ -15,6 +15,7 @@ from fenceline.worker.child import Child
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.link import Link
 from fenceline.worker.logs import configure_logging
+from fenceline.worker.output import redact_output
 from fenceline.worker.parent import die_with_parent
 from fenceline.worker.settings import WorkerSettings
 
@@ -92,6 +93,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)  # the supervisor decides
     app_name, given, link, board = sys.argv[1:5]
     settings = json.loads(given)
+    redact_output()
     configure_logging(settings["log_format"])
     code = 1
     try:

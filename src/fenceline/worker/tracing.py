@@ -1,11 +1,13 @@
 """OpenTelemetry around the run of a handler: a span in a trace of its own, linked to the enqueue's. Extra `otel`."""
 
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fenceline.client.app import Fenceline, Middleware
 from fenceline.client.tracing import is_on
 from fenceline.context.context import Context
+from fenceline.context.secrets import redact
 from fenceline.errors import Steering
 
 
@@ -50,6 +52,11 @@ async def in_span(context: Context, call_next: Callable[[], Awaitable[Any]]) -> 
             span.set_attribute("fenceline.steering", type(steering).__name__)
             raise
         except Exception as error:
-            span.record_exception(error)
-            span.set_status(trace.Status(trace.StatusCode.ERROR, f"{type(error).__name__}: {error}"))
+            told = {"exception.message": redact(str(error)), "exception.stacktrace": redact(_stacktrace(error))}
+            span.record_exception(error, attributes=told)
+            span.set_status(trace.Status(trace.StatusCode.ERROR, f"{type(error).__name__}: {redact(str(error))}"))
             raise
+
+
+def _stacktrace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))

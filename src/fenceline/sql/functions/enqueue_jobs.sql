@@ -1,7 +1,7 @@
 -- Enqueues jobs of different kinds and options in one statement: a workflow, for instance.
 --
 -- p_jobs      JSON array of objects: "kind", "args", "defaults", "ref" and the options of enqueue. A job may name jobs
---             of the same call in "after" as "@ref"; they may stand later in the array.
+--             of the same call in "after" as "@ref", or by their group; they may stand later in the array.
 -- Returns the ids in the order of p_jobs. Raises as enqueue does, and FL009 when the references go round.
 -- roles: producer, worker
 create or replace function fenceline.enqueue_jobs(
@@ -18,6 +18,7 @@ declare
   v_left integer[];
   v_later integer[];
   v_refs jsonb := '{}';
+  v_named text[];  -- the refs that "after" names: most jobs are waited for by their group, or by nobody
   v_ref text;
   v_job jsonb;
   v_made record;
@@ -32,6 +33,9 @@ begin
       message = format('ref %L names more than one job: each job of a call needs a ref of its own', v_ref);
   end if;
   perform fenceline.check_after(j -> 'after') from jsonb_array_elements(v_jobs) j where j ->> 'after' is not null;
+  v_named := array(
+    select distinct substr(a, 2) from jsonb_array_elements(v_jobs) j
+    cross join lateral jsonb_array_elements_text(fenceline.after_list(j -> 'after')) a where a like '@%');
   v_count := jsonb_array_length(v_jobs);
   v_left := array(select i from generate_series(1, v_count) i);
   job_ids := array_fill(null::bigint, array[v_count]);
@@ -41,7 +45,10 @@ begin
     v_later := '{}';
     foreach v_i in array v_left loop
       v_job := v_jobs -> (v_i - 1);
-      if fenceline.has_open_reference(v_job -> 'after', v_refs) then
+      if fenceline.has_open_reference(v_job -> 'after', v_refs)
+         or (v_job #> '{after,group}' is not null and exists (
+           select 1 from unnest(v_left[array_position(v_left, v_i) :] || v_later) i
+           where v_jobs #>> array[(i - 1)::text, 'group'] = v_job #>> '{after,group}')) then
         v_later := v_later || v_i;
         continue;
       end if;
@@ -55,7 +62,7 @@ begin
         p_actor, (v_job -> 'defaults')::json, p_origin);
       job_ids[v_i] := v_made.job_ids[1];
       created[v_i] := coalesce(v_made.created[1], true);
-      if v_job ? 'ref' then
+      if v_job ->> 'ref' = any(v_named) then
         v_refs := v_refs || jsonb_build_object(v_job ->> 'ref', job_ids[v_i]);
       end if;
     end loop;

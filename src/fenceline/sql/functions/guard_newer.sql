@@ -13,7 +13,8 @@ create or replace function fenceline.guard_newer(
 ) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  if p_resource is null or length(p_resource) not between 1 and 500 or p_version is null or p_version = 'NaN' then
+  if p_resource is null or length(p_resource) not between 1 and 500 
+     or p_version is null or p_version in ('NaN', 'Infinity', '-Infinity') then
     raise exception using errcode = 'FL007',
       message = format('guard %L with version %s is not valid: use a resource of 1 to 500 characters and a number',
                        left(p_resource, 80), p_version);

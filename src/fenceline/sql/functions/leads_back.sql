@@ -1,5 +1,5 @@
 -- Whether a wait for the block p_owner can never end: it, or a block that it waits for inside, and so on, is one of
--- p_holding. Only live attempts count.
+-- p_holding. Only live attempts count; null waits for nobody.
 -- roles: none
 create or replace function fenceline.leads_back(p_owner uuid, p_holding uuid[]) returns boolean
 language sql stable as $$

@@ -45,38 +45,40 @@ begin
   delete from fenceline.attempt_lock l
   where l.tenant = v_tenant and l.namespace = p_namespace and l.name = p_name and not exists (
     select 1 from fenceline.running r where r.job_id = l.job_id and r.attempt_id = l.attempt_id);
+  delete from fenceline.lock_wait w
+  where w.tenant = v_tenant and w.namespace = p_namespace and w.name = p_name and not exists (
+    select 1 from fenceline.running r where r.job_id = w.job_id and r.attempt_id = w.attempt_id);
   select l.owner, l.job_id into v_owner, v_holder from fenceline.attempt_lock l
   where l.tenant = v_tenant and l.namespace = p_namespace and l.name = p_name;
   if v_owner = p_owner then
     return true;  -- asked again: the reply was lost
   end if;
+  if fenceline.leads_back(v_owner, p_holding) then
+    raise exception using errcode = 'FL022', detail = fenceline.public_id(v_holder),
+      message = case when v_owner = any(p_holding)
+        then format('lock %s %L is held by a block around this one: job %s would wait for itself',
+                    p_namespace, p_name, fenceline.public_id(p_job_id))
+        else format('job %s would wait for ever: lock %s %L is held by job %s, which waits for a lock of this one',
+                    fenceline.public_id(p_job_id), p_namespace, p_name, fenceline.public_id(v_holder)) end,
+      hint = 'Take locks in the same order everywhere.';
+  end if;
   insert into fenceline.lock_wait (owner, seq, tenant, namespace, name, job_id, attempt_id, holding, since)
   values (p_owner, fenceline.next_id(), v_tenant, p_namespace, p_name, p_job_id, p_attempt_id, p_holding, v_now)
   on conflict do nothing;
-
-  if v_owner is null then
-    -- Free: the first in line whose attempt lives gets it.
-    select w.owner into v_owner from fenceline.lock_wait w
-    where w.tenant = v_tenant and w.namespace = p_namespace and w.name = p_name
-      and exists (select 1 from fenceline.running r where r.job_id = w.job_id and r.attempt_id = w.attempt_id)
-    order by w.seq limit 1;
-    if v_owner is distinct from p_owner then
-      return false;
-    end if;
-    delete from fenceline.lock_wait w where w.owner = p_owner;
-    insert into fenceline.attempt_lock (tenant, namespace, name, owner, job_id, attempt_id, since)
-    values (v_tenant, p_namespace, p_name, p_owner, p_job_id, p_attempt_id, v_now)
-    on conflict do nothing;
-    return found;
+  if v_owner is not null or p_owner <> (
+    select w.owner from fenceline.lock_wait w
+    where w.tenant = v_tenant and w.namespace = p_namespace and w.name = p_name order by w.seq limit 1) then
+    return false;
   end if;
 
-  if fenceline.leads_back(v_owner, p_holding) then
-    delete from fenceline.lock_wait w where w.owner = p_owner;
-    raise exception using errcode = 'FL022', detail = fenceline.public_id(v_holder),
-      message = format('job %s would wait for ever: lock %s %L is held by job %s, which waits for a lock of this one',
-                       fenceline.public_id(p_job_id), p_namespace, p_name, fenceline.public_id(v_holder)),
-      hint = 'Take locks in the same order everywhere.';
+  -- Free, and the first in line asks. One that saw no line yet may have been quicker: then the place is kept.
+  insert into fenceline.attempt_lock (tenant, namespace, name, owner, job_id, attempt_id, since)
+  values (v_tenant, p_namespace, p_name, p_owner, p_job_id, p_attempt_id, v_now)
+  on conflict do nothing;
+  if not found then
+    return false;
   end if;
-  return false;
+  delete from fenceline.lock_wait w where w.owner = p_owner;
+  return true;
 end;
 $$;
