@@ -19,6 +19,7 @@ from benchmarks import (
     client_waiting,
     enqueue_bulk,
     enqueue_single,
+    http_server,
     layout,
     list_indexes,
     prune,
@@ -41,6 +42,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "client_waiting": client_waiting.measure,
     "worker_drain": worker_drain.measure,
     "worker_process": worker_process.measure,
+    "http_server": http_server.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {
