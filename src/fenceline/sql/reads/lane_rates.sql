@@ -6,10 +6,14 @@
 create or replace function fenceline.lane_rates(p_seconds double precision default 10) returns table (
   lane text, per_second double precision
 )
-language sql stable security definer set search_path = pg_catalog, pg_temp set plan_cache_mode = force_custom_plan as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+-- As in list_jobs: a plan that does not depend on statistics.
+set enable_seqscan = off
+as $$
   with ended as materialized (
     select h.job_id, h.ended_at from fenceline.history h
-    where h.final and h.ended_at > fenceline.clock() - make_interval(secs => p_seconds)
+    -- A subselect, not the volatile clock itself: only then can the range index on ended_at be used.
+    where h.final and h.ended_at > (select fenceline.clock() - make_interval(secs => p_seconds))
     limit 20000
   ), covered as (
     select case when count(*) < 20000 then p_seconds
@@ -17,6 +21,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set p
     from ended e
   )
   select j.lane, count(*) / (select c.seconds from covered c)::double precision
-  from ended e join fenceline.job j on j.id = e.job_id
+  from fenceline.job j
+  where j.id = any(array(select e.job_id from ended e))
   group by j.lane;
 $$;
