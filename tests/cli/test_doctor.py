@@ -6,6 +6,7 @@ The shared server of the tests has fsync switched off: that finding is there in 
 import asyncio
 import json
 import os
+import re
 import socket
 import tempfile
 import time
@@ -18,9 +19,11 @@ import psycopg
 import pytest
 from tests.cli.program import Program, Ran
 from tests.conftest import migrate_database
+from tests.deploy.manifests import parse
 from tests.sql.clock import clock_sql
 
 from fenceline.database.embedded import EmbeddedPostgres
+from fenceline.doctor import queue_checks
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -387,3 +390,13 @@ def test_a_reader_learns_what_it_may_and_is_told_about_the_rest(
 
 def test_an_unreachable_database_is_one_line() -> None:
     assert "check --dsn" in run("postgresql://nobody@127.0.0.1:1/nowhere").error
+
+
+def test_commands_in_its_advice_exist() -> None:
+    sources = "".join(path.read_text() for path in Path(queue_checks.__file__).parent.glob("*.py"))
+    commands = set(re.findall(r"`fenceline ([^`]+)`", sources.replace('"\n            f"', "")))
+    assert len(commands) > 5
+    for command in commands:
+        words = re.sub(r"\{[^}]*\}", "x", command).replace("APP", "jobs:app").replace(" N", " 1").split()
+        if words != ["doctor"]:
+            parse(words)

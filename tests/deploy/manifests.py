@@ -36,8 +36,13 @@ def pods(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def parse(arguments: list[str]) -> tuple[str, dict[str, Any]]:
     """The command that a command line names, and its options; raises what the program would say about it."""
-    with click.Context(main, info_name="fenceline") as context:
-        name, command, rest = main.resolve_command(context, [word.replace("$(APP)", "jobs:app") for word in arguments])
+    group: click.Group = main
+    words = [word.replace("$(APP)", "jobs:app") for word in arguments]
+    context = click.Context(main, info_name="fenceline")
+    while True:
+        name, command, words = group.resolve_command(context, words)
         assert command is not None
         assert name is not None
-        return name, command.make_context(name, rest, parent=context).params
+        if not isinstance(command, click.Group):
+            return name, command.make_context(name, words, parent=context).params
+        group, context = command, click.Context(command, info_name=name, parent=context)

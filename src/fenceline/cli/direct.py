@@ -77,6 +77,9 @@ class DirectQueue:
     async def reprioritise(self, job_id: str, priority: int) -> None:
         await self._app.jobs.handle(job_id).reprioritise(priority, actor=self._actor)
 
+    async def erase(self, job_id: str, *, reason: str | None) -> None:
+        await self._app.jobs.handle(job_id).erase_args(reason, actor=self._actor)
+
     async def lanes(self) -> list[Lane]:
         return await self._app.lanes.list()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fenceline.cli import job_verbs
+from fenceline.cli.erase import erase
 from fenceline.cli.filters import filter_options
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import ago, console, duration, print_json, status_text, table, text, to_json
@@ -25,7 +26,7 @@ def jobs() -> None:
     """See jobs, and cancel, retry, approve or move them."""
 
 
-for _verb in job_verbs.VERBS:
+for _verb in (*job_verbs.VERBS, erase):
     jobs.add_command(_verb)
 
 

@@ -61,6 +61,10 @@ class Queue(Protocol):
 
     async def reprioritise(self, job_id: str, priority: int) -> None: ...
 
+    async def erase(self, job_id: str, *, reason: str | None) -> None:
+        """Replace the args of a finished job by a marker."""
+        ...
+
     async def lanes(self) -> list[Lane]: ...
 
     async def set_lane(self, name: str, changes: Mapping[str, Any], *, create: bool) -> Lane:

@@ -104,6 +104,9 @@ class RemoteQueue:
         parse_id(job_id)
         await self._call("PATCH", f"/v1/admin/workers/jobs/{job_id}/priority", body={"priority": priority})
 
+    async def erase(self, job_id: str, *, reason: str | None) -> None:  # noqa: ARG002 - the signature of `Queue`
+        raise FencelineError("the server does not erase args: use --dsn of the database")
+
     async def lanes(self) -> list[Lane]:
         return [_record(Lane, row) for row in _items(await self._call("GET", "/v1/admin/workers/lanes"))]
 

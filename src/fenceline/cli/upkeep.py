@@ -66,8 +66,10 @@ async def retention(
     if days is not None or reset:
         if days is not None and reset:
             raise click.UsageError("--days and --reset contradict each other: give one")
+        from fenceline.cli.direct import actor  # noqa: PLC0415 - keeps `--help` quick
+
         seconds = None if days is None else days * DAY_SECONDS
-        await app.system.set_retention(seconds, kind=kind, status=status, actor="command line")
+        await app.system.set_retention(seconds, kind=kind, status=status, actor=actor())
     elif kind is not None or status is not None:
         raise click.UsageError("say how long: --days N, or --reset")
     rows = await app.system.retention()
