@@ -57,6 +57,7 @@ class Context:
         "_steps",
         "_told",
         "desk",
+        "is_ending",
         "lines",
         "on_stale",
         "redactor",
@@ -72,6 +73,7 @@ class Context:
         self.on_stale: Callable[[UUID], None] | None = None
         #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
         self.shutting_down = False
+        self.is_ending = False  # a transaction of the handler's is about to end the attempt: that it is gone is no news
         self.transaction_done: Transaction | None = None  # the attempt has ended in a transaction of the handler's
         self._cancelled = False
         self._told = False
@@ -408,6 +410,9 @@ class Context:
     @property
     def attempt_record(self) -> Attempt:
         return self._attempt
+
+    def set_ending(self, *, is_ending: bool) -> None:
+        self.is_ending = is_ending
 
     def start_with(self, start: Start) -> None:
         self._start = start

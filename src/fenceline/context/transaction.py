@@ -61,11 +61,13 @@ class Transaction:
             try:
                 yield own
                 await self._finalize(own)
+                self._context.set_ending(is_ending=True)
                 await self._context.flush()  # after the end, what the handler logged would be stale
                 self._accept(await connections.run(own, self._finish(own)))
                 await _finished(commit())
                 self._context.transaction_done = self
             except BaseException as error:
+                self._context.set_ending(is_ending=False)
                 with contextlib.suppress(Exception):  # a broken connection is rolled back by the server
                     await _finished(rollback())
                 if isinstance(error, StaleAttempt):
@@ -100,11 +102,13 @@ class Transaction:
             try:
                 yield own
                 self._finalize_blocking(own, ctx)
+                self._context.set_ending(is_ending=True)
                 ctx.flush()
                 self._accept(connections.run_blocking(own, self._finish(own)))
                 connection.commit()
                 self._context.transaction_done = self
             except BaseException as error:
+                self._context.set_ending(is_ending=False)
                 with contextlib.suppress(Exception):  # as above
                     connection.rollback()
                 if isinstance(error, StaleAttempt):

@@ -388,7 +388,7 @@ class Executor:
     def abandon(self, attempt_id: UUID) -> None:
         """Stop a handler whose attempt is gone: nothing that it writes will be accepted any more."""
         execution = self.running.get(attempt_id)
-        if execution is None or execution.abandoned:
+        if execution is None or execution.abandoned or execution.context.is_ending:
             return
         attempt = execution.attempt
         log.warning(

@@ -5,8 +5,9 @@ so that a request to stop arrives while a blocking handler runs. Messages are JS
 
 From the worker: {"log_format", "worker"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"} (the handler is
 asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number, "value" or
-"refused" or "failed"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"progress"}, {"ask":
-number, "operation", "values"}, and for each run {"ended": how, "reusable"} or {"stopped"}.
+"refused" or "failed"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"progress"},
+{"ending"} (whether a transaction of the handler's is about to end the attempt), {"ask": number, "operation", "values"},
+and for each run {"ended": how, "reusable"} or {"stopped"}.
 """
 
 import asyncio
@@ -133,6 +134,9 @@ class IsolatedContext(Context):
 
     def keep_progress(self, progress: dict[str, Any] | None) -> None:
         self._talk.say(progress=progress)
+
+    def set_ending(self, *, is_ending: bool) -> None:
+        self._talk.say(ending=is_ending)
 
     @property
     def has_report(self) -> bool:

@@ -87,6 +87,8 @@ class Cell:
             match message:
                 case {"line": [text, level, fields]}:
                     context.add_line(text, level, fields)
+                case {"ending": is_ending}:
+                    context.set_ending(is_ending=is_ending)
                 case {"progress": progress}:
                     context.keep_progress(progress)
                 case {"ask": number, "operation": operation, "values": values}:
