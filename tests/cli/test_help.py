@@ -12,7 +12,18 @@ from tests.cli.program import FENCELINE, Program
 
 from fenceline.cli import COMMANDS, SECTIONS, main
 
-READING = ("jobs list", "jobs show", "jobs logs", "lanes list", "workers", "config")
+READING = (
+    "jobs list",
+    "jobs show",
+    "jobs logs",
+    "lanes list",
+    "workers",
+    "config",
+    "depth",
+    "doctor",
+    "schedules list",
+    "token list",
+)
 # What takes long to load, and has no part in saying what commands there are.
 HEAVY = {"asyncio", "asyncpg", "pydantic", "rich", "textual", "httpx", "tomllib", "fastapi", "uvicorn"}
 
