@@ -240,3 +240,19 @@ async def test_upkeep_is_due_once_a_minute(queue: Queue) -> None:
     assert await queue.call("upkeep") is None
     await queue.move_clock(1)
     assert await queue.call("upkeep") == 0
+
+
+async def test_nothing_that_is_kept_of_a_job_is_forgotten_to_be_forgotten(queue: Queue) -> None:
+    """A table that is new and has a job's id belongs into both ways to forget a job, or is a live job's only."""
+    rows = await queue.connection.fetch(
+        "select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'job_id' "
+        "where c.relnamespace = 'fenceline'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition"
+    )
+    tables = {row["relname"] for row in rows}
+    of_live_jobs = {"ready", "running", "timer", "held", "resource_lock", "key_holder", "deadline", "child"}
+    of_live_jobs |= {"attempt_lock", "lock_wait"}
+    of_others = {"dedupe", "idempotency", "watch", "schedule_tick", "guard"}  # of keys, resources, schedules
+    for function, besides in (("forget_jobs", {"history"}), ("forget_details", set())):
+        body = await queue.sql("select prosrc from pg_proc where proname = $1", function)
+        forgotten = {table for table in tables if f"delete from fenceline.{table} " in body}
+        assert forgotten == tables - of_live_jobs - of_others - ({"history"} - besides), function
