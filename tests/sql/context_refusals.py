@@ -15,9 +15,17 @@ LARGE = "(select to_jsonb(string_agg(md5(i::text), '')) from generate_series(1, 
 NOT_A_STEP = "is not valid: use 1 to 200 characters"
 
 CONTEXT_REFUSALS = [
-    ("FL012", "select fenceline.record_step({finished}, '{attempt}', 's')", ("attempt {attempt} of job {finished_id}",)),
+    (
+        "FL012",
+        "select fenceline.record_step({finished}, '{attempt}', 's')",
+        ("attempt {attempt} of job {finished_id}",),
+    ),
     ("FL012", "select fenceline.save_checkpoint({queued}, '{attempt}', '1')", ("is gone: nothing was changed",)),
-    ("FL012", "select fenceline.add_children({queued}, '{attempt}', 'k', array['{{}}'::json])", ("{queued_id} is gone",)),
+    (
+        "FL012",
+        "select fenceline.add_children({queued}, '{attempt}', 'k', array['{{}}'::json])",
+        ("{queued_id} is gone",),
+    ),
     asked("record_step", "'paid', 'other'", "FL021", "step 'paid' of job {running_id} was done with other arguments"),
     asked("record_step", "''", "FL007", f"step name '' {NOT_A_STEP}"),
     asked("record_step", "null", "FL007", f"step name NULL {NOT_A_STEP}"),
@@ -27,7 +35,9 @@ CONTEXT_REFUSALS = [
     asked("save_checkpoint", LARGE, "FL005", "the checkpoint has", "at most 1048576"),
     asked("set_progress", f"null, {LARGE}", "FL005", "the progress has", "at most 1048576"),
     asked("set_progress", "''", "FL007", "phase '' is not valid: use 1 to 200 characters"),
-    asked("move_items", "'done', array['a']", "FL007", "cannot be moved to 'done': use in_progress, completed, skipped"),
+    asked(
+        "move_items", "'done', array['a']", "FL007", "cannot be moved to 'done': use in_progress, completed, skipped"
+    ),
     asked("move_items", "null, array['a']", "FL007", "cannot be moved to NULL"),
     asked("move_items", "'failed', array['a', '']", "FL007", "an item needs a name of 1 to 500 characters"),
     asked("move_items", "'failed', array['a'], repeat(md5('a'), 100000)", "FL005", "the progress has"),
