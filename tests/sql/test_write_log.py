@@ -62,3 +62,16 @@ async def test_a_line_needs_no_message(queue: Queue) -> None:
     attempt = await queue.claim_one()
     await queue.call("write_log", job, attempt.attempt_id, [{"fields": {"a": 1}, "ago_seconds": None}])
     assert await lines(queue, job) == [(1, "info", "", {"a": 1})]
+
+
+async def test_large_fields_and_odd_levels_are_cut(queue: Queue) -> None:
+    job = await queue.enqueue()
+    attempt = await queue.claim_one()
+    given = [{"fields": {"a": "€" * 8000}, "level": "x" * 50}, {"fields": {"a": "x" * 8000}}]
+    await queue.call("write_log", job, attempt.attempt_id, given)
+    first, second = await lines(queue, job)
+    assert first[1] == "x" * 20
+    assert list(first[3]) == ["cut"]
+    assert first[3]["cut"].startswith('{"a": "€€')
+    assert len(first[3]["cut"].encode()) <= 8192
+    assert second[3] == {"a": "x" * 8000}
