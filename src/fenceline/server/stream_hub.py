@@ -74,7 +74,8 @@ class Hub:
         self._new: set[int] = set()
         self._changed: set[int] = set()
         self._news = asyncio.Event()
-        self._poll_at = self._renew_at = self._journal_at = 0.0
+        self._anybody = asyncio.Event()
+        self._renew_at = self._journal_at = 0.0
 
     # Clients -----------------------------------------------------------------------------------------------
 
@@ -85,12 +86,15 @@ class Hub:
             raise Problem("limited", f"this token has {self._streams_per_token} streams open: close some first")
         self._per_token[key] += 1
         self._open.add(stream)
+        self._anybody.set()
 
     def drop(self, stream: Stream) -> None:
         """A client is gone. Harmless to repeat."""
         if stream not in self._open:
             return
         self._open.discard(stream)
+        if not self._open:
+            self._anybody.clear()
         key = _key(stream)
         self._per_token[key] -= 1
         if not self._per_token[key]:
@@ -153,7 +157,7 @@ class Hub:
         # Who was writing already may not know yet.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
-                while not await self._caller.call(stream_calls.is_settled(transaction)):
+                while not await self._caller.call(stream_calls.is_settled(transaction)):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 
     async def begin(self, stream: FilterStream) -> None:
@@ -208,56 +212,36 @@ class Hub:
     # The loop ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again."""
+        """Until cancelled: whatever goes wrong once is tried again. Polling goes beside, so that no news waits for it."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._repeat(self._news_or_journal, self.run_once, 1 / LOOKS_PER_SECOND))
+            tasks.create_task(self._repeat(self._anybody.wait, self.poll_once, POLL_SECONDS))
+
+    @staticmethod
+    async def _repeat(
+        rest: Callable[[], Awaitable[object]], act: Callable[[], Awaitable[None]], pause_seconds: float
+    ) -> None:
         while True:
             try:
-                await self._rest()
-                await self.run_once()
+                await rest()
+                await act()
             except Exception:
                 log.exception("streams: a look at the database failed")
                 await asyncio.sleep(POLL_SECONDS)
-            await asyncio.sleep(1 / LOOKS_PER_SECOND)
+            await asyncio.sleep(pause_seconds)
 
-    async def _rest(self) -> None:
-        now = time.monotonic()
-        until = self._poll_at
+    async def _news_or_journal(self) -> None:
         if self._filtered:
-            until = min(until, self._journal_at)
-        if not self._open:
-            await self._news.wait()
-        elif now < until:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(until - now):
+                async with asyncio.timeout(max(0.0, self._journal_at - time.monotonic())):
                     await self._news.wait()
+        else:
+            await self._news.wait()
         self._news.clear()
 
     async def run_once(self) -> None:
-        """Name new jobs, read what has changed, poll and check who is due."""
-        now = time.monotonic()
-        await self._follow(now)
-        changed, self._changed = self._changed, set()
-        if now >= self._poll_at and self._open:
-            self._poll_at = now + POLL_SECONDS
-            changed |= await self._poll()
-            await self._check(now)
-        try:
-            await self._read(changed)
-        except BaseException:
-            self._changed |= changed  # not lost
-            raise
-        if self._filtered and now >= self._journal_at:
-            self._journal_at = now + JOURNAL_SECONDS
-            await self._read_journal()
-
-    async def _follow(self, now: float) -> None:
+        """Have new jobs followed, and read what has changed."""
         new, self._new = self._new & self._topics.keys(), set()
-        if now >= self._renew_at:
-            self._renew_at = now + RENEW_SECONDS
-            new |= self._topics.keys()
-            if self._filtered:
-                await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
-                for stream in self._filtered:
-                    stream.mark()
         if new:
             try:
                 await self._caller.call(stream_calls.follow_jobs(list(new), FOLLOW_SECONDS))
@@ -265,12 +249,36 @@ class Hub:
                 self._new |= new
                 raise
             self._changed |= new  # it may have changed before anybody was told to tell
+        changed, self._changed = self._changed, set()
+        try:
+            await self._read(changed)
+        except BaseException:
+            self._changed |= changed  # not lost
+            raise
+        if self._filtered and time.monotonic() >= self._journal_at:
+            self._journal_at = time.monotonic() + JOURNAL_SECONDS
+            await self._read_journal()
 
-    async def _poll(self) -> set[int]:
-        if not self._topics:
-            return set()
-        stamps = await self._caller.call(stream_calls.followed_stamps(list(self._topics)))
-        return {job_id for job_id, topic in self._topics.items() if job_id in stamps and stamps[job_id] != topic.stamp}
+    async def poll_once(self) -> None:
+        """Find what has changed without a word, close what must be closed, say again who is followed."""
+        now = time.monotonic()
+        await self._check(now)
+        if self._topics:
+            stamps = await self._caller.call(stream_calls.followed_stamps(list(self._topics)))
+            changed = {
+                job_id for job_id, topic in self._topics.items() if stamps.get(job_id) not in (None, topic.stamp)
+            }
+            if changed:
+                self._changed |= changed
+                self._news.set()
+        if now >= self._renew_at:
+            self._renew_at = now + RENEW_SECONDS
+            if self._topics:
+                await self._caller.call(stream_calls.follow_jobs(list(self._topics), FOLLOW_SECONDS))
+            if self._filtered:
+                await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+                for stream in self._filtered:
+                    stream.mark()
 
     async def _read(self, changed: set[int]) -> None:
         waiting = sorted(changed & self._topics.keys())
