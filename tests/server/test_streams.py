@@ -73,7 +73,9 @@ async def test_a_job_is_shown_to_its_end(client_as: Watch, work: Work) -> None:
     assert watcher.events[-1].data == (await client.get(f"/v1/jobs/{job}")).json()
     assert watcher.of("log")[0].keys() == {"id", "token", "line", "at", "level", "message", "fields"}
     # Coming back after the end, there is nothing to come back for.
-    assert (await client.get(f"/v1/jobs/{job}/stream", headers={"Last-Event-ID": watcher.last_id})).status_code == 204
+    assert (
+        await client.get(f"/v1/jobs/{job}/stream", headers={"Last-Event-ID": str(watcher.last_id)})
+    ).status_code == 204
 
 
 async def test_a_job_goes_on_behind_the_last_event_wherever_it_was_cut(client_as: Watch, work: Work) -> None:

@@ -24,21 +24,27 @@ from fenceline.server import (
     audit,
     bulk,
     health,
+    hooks,
     job_records,
     job_verbs,
     jobs,
     metrics,
     openapi,
     problems,
+    schedules,
+    stats,
     streams,
+    triggers,
 )
 from fenceline.server.auth import EVERYBODY, Authenticator
 from fenceline.server.limits import RateLimit
 from fenceline.server.oidc import OidcTokens
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest
+from fenceline.server.safe_post import SafePost
 from fenceline.server.settings import ServerSettings, is_loopback
 from fenceline.server.stream_hub import Hub
+from fenceline.server.webhooks import Deliverer
 
 ROUTERS: tuple[APIRouter, ...] = (
     bulk.routes,  # before the routes with an id, which would take "bulk" for one
@@ -48,6 +54,10 @@ ROUTERS: tuple[APIRouter, ...] = (
     admin.routes,
     audit.routes,
     streams.routes,
+    schedules.routes,
+    triggers.routes,
+    hooks.routes,
+    stats.routes,
     access.routes,
     health.routes,
     metrics.routes,
@@ -97,6 +107,12 @@ class Server:
         listener = Listener(self.caller.connect, self.channels, on_connect=self.hub.look_again, send=self.caller.call)
         tasks.append(asyncio.create_task(listener.run(), name="listener"))
         tasks.append(asyncio.create_task(self.hub.run(), name="streams"))
+        deliverer = Deliverer(
+            self.caller,
+            SafePost(allow_http=self.settings.hooks_allow_http, allow_private=self.settings.hooks_allow_private),
+        )
+        if self.settings.deliver:
+            tasks.append(asyncio.create_task(deliverer.run(), name="webhooks"))
         try:
             yield
         finally:
@@ -104,6 +120,7 @@ class Server:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await deliverer.close()
             await maintenance.close()
             await self.caller.close()
 

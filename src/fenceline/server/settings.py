@@ -29,6 +29,8 @@ class ServerSettings:
     token_cache_seconds: how long the answer about a token is remembered, so how late a revocation may take effect.
     streams_per_token: open at a time; one more is answered 429 `limited`.
     stream_seconds: how long a stream stays open; clients come back where they stopped.
+    hooks_allow_http, hooks_allow_private: let outgoing webhooks go to http:// addresses, and into private networks.
+    deliver: make the deliveries of outgoing webhooks here.
     no_auth: everybody is platform_admin; on loopback only.
     """
 
@@ -43,6 +45,9 @@ class ServerSettings:
     stream_seconds: float = 3600.0
     private_metrics: bool = False
     maintain: bool = True
+    deliver: bool = True
+    hooks_allow_http: bool = False
+    hooks_allow_private: bool = False
     oidc: OidcSettings | None = field(default=None)
 
     def __post_init__(self) -> None:

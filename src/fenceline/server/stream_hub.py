@@ -212,7 +212,7 @@ class Hub:
     # The loop ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again. Polling goes beside, so that no news waits for it."""
+        """Until cancelled: whatever goes wrong once is tried again. Polling goes beside: no news waits for it."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self._news_or_journal, self.run_once, 1 / LOOKS_PER_SECOND))
             tasks.create_task(self._repeat(self._anybody.wait, self.poll_once, POLL_SECONDS))
