@@ -87,7 +87,7 @@ class SafePost:
         async with (
             asyncio.timeout(2 * self._timeout_seconds),
             self._pool.stream(
-                "POST", url, content=body, headers={**headers}, extensions={"timeout": timeouts}
+                "POST", url, content=body, headers=list(headers.items()), extensions={"timeout": timeouts}
             ) as response,
         ):
             answer = b""
