@@ -13,7 +13,12 @@ from pathlib import Path
 
 CLIENT = Path(__file__).parent.parent / "src" / "fenceline" / "client"
 #: Async source → blocking twin.
-TWINS = {"verbs.py": "sync_verbs.py", "groups.py": "sync_groups.py", "schedule_verbs.py": "sync_schedule_verbs.py"}
+TWINS = {
+    "verbs.py": "sync_verbs.py",
+    "groups.py": "sync_groups.py",
+    "schedule_verbs.py": "sync_schedule_verbs.py",
+    "stats_verbs.py": "sync_stats_verbs.py",
+}
 
 HEADER = '''"""The blocking twin of {source}.
 
@@ -31,7 +36,7 @@ REPLACEMENTS = [
     (r"\bAsyncIterator\b", "Iterator"),
     (r"client\.caller import CallerOf", "client.sync_caller import SyncCallerOf"),
     (r"(?<!Sync)\bCallerOf\b", "SyncCallerOf"),
-    (r"\b(Job|Jobs|Lanes|System|Enqueuer|Group|Schedules)\b(?=[\[(\",:])(?!\")", r"Sync\1"),
+    (r"\b(Job|Jobs|Lanes|System|Enqueuer|Group|Schedules|Statistics)\b(?=[\[(\",:])(?!\")", r"Sync\1"),
     (r"isinstance\(other, Job\)", "isinstance(other, SyncJob)"),
 ]
 

@@ -253,6 +253,36 @@ class ArgsErased(RefusedError):
     code = "args_erased"
 
 
+class UnknownTrigger(RefusedError):
+    """There is no such incoming webhook."""
+
+    code = "unknown_trigger"
+
+
+class InvalidTrigger(RefusedError):
+    """A setting of an incoming webhook breaks a rule, or a body does not fit it."""
+
+    code = "invalid_trigger"
+
+
+class Replayed(RefusedError):
+    """The very same signed request has been accepted before."""
+
+    code = "replayed"
+
+
+class UnknownHook(RefusedError):
+    """There is no such outgoing webhook."""
+
+    code = "unknown_hook"
+
+
+class InvalidHook(RefusedError):
+    """A setting of an outgoing webhook breaks a rule."""
+
+    code = "invalid_hook"
+
+
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
     "FL001": UnknownLane,
@@ -287,6 +317,11 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL045": RoleInUse,
     "FL046": LaneExists,
     "FL055": ArgsErased,
+    "FL047": UnknownTrigger,
+    "FL048": InvalidTrigger,
+    "FL049": Replayed,
+    "FL060": UnknownHook,
+    "FL061": InvalidHook,
 }
 
 

@@ -25,6 +25,24 @@ from fenceline.cli.settings import setting_option
 )
 @setting_option("--connections", key="server.connections", default=10, help="To the database, at most.")
 @setting_option(
+    "--streams-per-token",
+    key="server.streams_per_token",
+    default=2000,
+    help="Live streams open at a time; one more is answered 429.",
+)
+@setting_option(
+    "--hooks-allow-http",
+    key="server.hooks_allow_http",
+    is_flag=True,
+    help="Let outgoing webhooks go to http:// addresses.",
+)
+@setting_option(
+    "--hooks-allow-private",
+    key="server.hooks_allow_private",
+    is_flag=True,
+    help="Let outgoing webhooks go into private networks.",
+)
+@setting_option(
     "--private-metrics",
     key="server.private_metrics",
     is_flag=True,
@@ -53,6 +71,9 @@ def server(
     requests_per_second: float,
     max_body_bytes: int,
     connections: int,
+    streams_per_token: int,
+    hooks_allow_http: bool,
+    hooks_allow_private: bool,
     private_metrics: bool,
     oidc_jwks: Path | None,
     oidc_issuer: str | None,
@@ -95,6 +116,9 @@ def server(
             requests_per_second=requests_per_second,
             max_body_bytes=max_body_bytes,
             pool_size=connections,
+            streams_per_token=streams_per_token,
+            hooks_allow_http=hooks_allow_http,
+            hooks_allow_private=hooks_allow_private,
             private_metrics=private_metrics,
             oidc=oidc,
         )

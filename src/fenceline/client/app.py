@@ -15,9 +15,11 @@ from fenceline.client.groups import Group
 from fenceline.client.options import EnqueueOptions
 from fenceline.client.schedule_verbs import Schedules
 from fenceline.client.schedules import Declarations, ScheduleDecorator, ScheduleSettings
+from fenceline.client.stats_verbs import Statistics
 from fenceline.client.sync_caller import SyncCaller
 from fenceline.client.sync_groups import SyncGroup
 from fenceline.client.sync_schedule_verbs import SyncSchedules
+from fenceline.client.sync_stats_verbs import SyncStatistics
 from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
 from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
 from fenceline.database.source import Source
@@ -232,6 +234,7 @@ class Fenceline:
         self.lanes = Lanes(self.caller)
         self.system = System(self.caller)
         self.schedules = Schedules(self.caller)
+        self.stats = Statistics(self.caller)
         self.declared_schedules = Declarations()
         self.sync = SyncFenceline(self)
 
@@ -481,6 +484,7 @@ class SyncFenceline:
         self.lanes = SyncLanes(self.caller)
         self.system = SyncSystem(self.caller)
         self.schedules = SyncSchedules(self.caller)
+        self.stats = SyncStatistics(self.caller)
 
     def enqueue(
         self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]

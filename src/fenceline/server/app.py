@@ -7,14 +7,16 @@ To add a family of routes: a module with `routes = router("family")`, listed in 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
 
 from fenceline.client.app import Fenceline
+from fenceline.client.listener import Listener
 from fenceline.client.maintenance import Maintenance
+from fenceline.database import stream_calls
 from fenceline.model.identity import Identity
 from fenceline.server import (
     access,
@@ -22,19 +24,27 @@ from fenceline.server import (
     audit,
     bulk,
     health,
+    hooks,
     job_records,
     job_verbs,
     jobs,
     metrics,
     openapi,
     problems,
+    schedules,
+    stats,
+    streams,
+    triggers,
 )
 from fenceline.server.auth import EVERYBODY, Authenticator
 from fenceline.server.limits import RateLimit
 from fenceline.server.oidc import OidcTokens
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest
+from fenceline.server.safe_post import SafePost
 from fenceline.server.settings import ServerSettings, is_loopback
+from fenceline.server.stream_hub import Hub
+from fenceline.server.webhooks import Deliverer
 
 ROUTERS: tuple[APIRouter, ...] = (
     bulk.routes,  # before the routes with an id, which would take "bulk" for one
@@ -43,6 +53,11 @@ ROUTERS: tuple[APIRouter, ...] = (
     job_records.routes,
     admin.routes,
     audit.routes,
+    streams.routes,
+    schedules.routes,
+    triggers.routes,
+    hooks.routes,
+    stats.routes,
     access.routes,
     health.routes,
     metrics.routes,
@@ -64,6 +79,14 @@ class Server:
             cache_seconds=settings.token_cache_seconds,
             foreign=None if settings.oidc is None else OidcTokens(settings.oidc, self.caller),
         )
+        self.hub = Hub(
+            self.caller,
+            lambda open_streams: streams.recheck(self.authenticator, self.caller, open_streams),
+            streams_per_token=settings.streams_per_token,
+            stream_seconds=settings.stream_seconds,
+        )
+        #: What this server listens for, all on one connection: channel → what to do with the payload.
+        self.channels: dict[str, Callable[[str], None]] = {stream_calls.CHANGED: self.hub.hear}
 
     async def identify(self, request: ApiRequest) -> Identity:
         """Who asks. Raises Problem `unauthenticated`."""
@@ -81,12 +104,23 @@ class Server:
         )  # its own connection: a prune may take a while, requests do not wait for it
         if self.settings.maintain:
             tasks.append(asyncio.create_task(Maintenance(maintenance.call).run(), name="maintenance"))
+        listener = Listener(self.caller.connect, self.channels, on_connect=self.hub.look_again, send=self.caller.call)
+        tasks.append(asyncio.create_task(listener.run(), name="listener"))
+        tasks.append(asyncio.create_task(self.hub.run(), name="streams"))
+        deliverer = Deliverer(
+            self.caller,
+            SafePost(allow_http=self.settings.hooks_allow_http, allow_private=self.settings.hooks_allow_private),
+        )
+        if self.settings.deliver:
+            tasks.append(asyncio.create_task(deliverer.run(), name="webhooks"))
         try:
             yield
         finally:
+            self.hub.close()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            await deliverer.close()
             await maintenance.close()
             await self.caller.close()
 

@@ -48,7 +48,7 @@ async def enqueue(
         options["after"] = options["after"].model_dump(exclude_none=True)
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
-    args, defaults = await _encode_args(request, body.kind, body.args or {})
+    args, defaults = await encode_args(request, body.kind, body.args or {})
     made = await request.caller.call(
         server_calls.submit_job(
             body.kind,
@@ -66,7 +66,7 @@ def _encode_options(options: Mapping[str, Any]) -> str:
     return encode_options(EnqueueOptions(**options))  # type: ignore[typeddict-item]  # names are those of the body
 
 
-async def _encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -> tuple[str, str | None]:
+async def encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -> tuple[str, str | None]:
     """Args as JSON text and what the decorator says, by the handler where the server knows it."""
     handler = request.server.app.handlers.get(kind)
     if handler is None:

@@ -8,6 +8,7 @@ from fastapi.openapi.utils import get_openapi
 
 from fenceline.server.routing import PERMISSION, PUBLIC, ApiRequest, json_response, operation, router
 from fenceline.server.schemas import ProblemView
+from fenceline.server.triggers import TriggerPayload
 
 routes = router("about")
 
@@ -35,6 +36,7 @@ def openapi(api: FastAPI) -> dict[str, Any]:
         problem = ProblemView.model_json_schema(ref_template="#/components/schemas/{model}")
         schemas.update(problem.pop("$defs", {}))
         schemas["Problem"] = problem
+        schemas["TriggerPayload"] = TriggerPayload.model_json_schema()
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path in document["paths"].values():
             for method in path.values():

@@ -6,6 +6,7 @@ identity provider issues tokens. On the very first start it makes a token for pl
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -68,8 +69,15 @@ class Listener(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
+def allow_many_files() -> None:
+    """As many open files as the system lets us have: a stream is one, and 1,024 are soon used up."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `show` prints a line for people."""
+    allow_many_files()
     caller = app.make_caller(1)
     try:
         token = await open_doors(caller, settings)

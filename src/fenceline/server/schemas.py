@@ -105,6 +105,23 @@ class EnqueueBody(Body):
     identity: StrictStr | None = None
 
 
+class JobOptionsBody(Body):
+    """Options of jobs that are enqueued later, again and again."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"lane": "maintenance", "priority": 10}]})
+
+    lane: StrictStr | None = None
+    priority: StrictInt | None = None
+    max_attempts: StrictInt | None = None
+    labels: dict[str, StrictStr] | None = None
+    resource_lock: StrictStr | None = None
+    key: StrictStr | None = None
+    key_limit: StrictInt | None = None
+    needs_approval: StrictBool | None = None
+    identity: StrictStr | None = None
+    dedupe_key: StrictStr | None = None
+
+
 class ReasonBody(Body):
     """Why; it stands in the audit, and in the job's error where it ends the job."""
 

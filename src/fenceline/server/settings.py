@@ -27,6 +27,10 @@ class ServerSettings:
 
     requests_per_second: per token; more is answered 429 `limited` after a burst of as many again.
     token_cache_seconds: how long the answer about a token is remembered, so how late a revocation may take effect.
+    streams_per_token: open at a time; one more is answered 429 `limited`.
+    stream_seconds: how long a stream stays open; clients come back where they stopped.
+    hooks_allow_http, hooks_allow_private: let outgoing webhooks go to http:// addresses, and into private networks.
+    deliver: make the deliveries of outgoing webhooks here.
     no_auth: everybody is platform_admin; on loopback only.
     """
 
@@ -37,8 +41,13 @@ class ServerSettings:
     max_body_bytes: int = 4 * 1024 * 1024
     requests_per_second: float = 5000.0
     token_cache_seconds: float = 1.0
+    streams_per_token: int = 2000
+    stream_seconds: float = 3600.0
     private_metrics: bool = False
     maintain: bool = True
+    deliver: bool = True
+    hooks_allow_http: bool = False
+    hooks_allow_private: bool = False
     oidc: OidcSettings | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -47,7 +56,7 @@ class ServerSettings:
                 f"without authentication the server listens on loopback only, not on {self.host}: leave out --no-auth, "
                 "or use --host 127.0.0.1"
             )
-        for what in ("pool_size", "max_body_bytes", "requests_per_second"):
+        for what in ("pool_size", "max_body_bytes", "requests_per_second", "streams_per_token", "stream_seconds"):
             if getattr(self, what) <= 0:
                 raise ValueError(f"{what} {getattr(self, what)} is out of range: use more than 0")
         if not 0 <= self.token_cache_seconds <= 2:  # noqa: PLR2004 - the promise about revocation

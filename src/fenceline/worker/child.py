@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
+from fenceline.client.listener import Listener
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.desk import SqlDesk
 from fenceline.context.lines import job_logging
@@ -25,7 +26,6 @@ from fenceline.worker.executor import Executor
 from fenceline.worker.finisher import Finisher
 from fenceline.worker.keeper import LEASE_MARGIN
 from fenceline.worker.line import Line
-from fenceline.worker.listener import Listener
 from fenceline.worker.moments import Moments
 from fenceline.worker.settings import Counters, WorkerSettings
 from fenceline.worker.tally import Tally

@@ -19,6 +19,7 @@ begin
   end if;
   if v_held.pending > 0 then
     update fenceline.held set waiting_for = 'dependencies' where job_id = p_job_id;
+    perform fenceline.tell_followers(array[p_job_id]);
   else
     perform fenceline.release_held(array[row(
       v_held.job_id, v_held.seq, v_held.priority, v_held.lane, v_held.kind, v_held.tenant, v_held.number, v_held.token,

@@ -52,6 +52,7 @@ begin
       returning * into v_run;
       if found then
         perform pg_notify('fenceline_cancel', v_run.worker_id || '/' || v_run.attempt_id);
+        perform fenceline.tell_followers(array[p_job_id]);
         exit;
       end if;
     end if;

@@ -150,6 +150,10 @@ begin
   if exists (select 1 from fenceline.waiter w where w.lane = p_lane and w.worker_id = p_worker_id) then
     delete from fenceline.waiter w where w.lane = p_lane and w.worker_id = p_worker_id;
   end if;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(array(
+      select r.job_id from fenceline.ready r where r.ctid = any(v_pick.rows)));
+  end if;
 
   -- The timeline in the high bits: after a failover that lost a claim, the next token is higher all the same.
   v_timeline := fenceline.timeline() << 32;

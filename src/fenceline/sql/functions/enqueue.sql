@@ -26,6 +26,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp set plan
 declare
   v_made record;
   v_lane text;
+  v_followed boolean;
 begin
   -- The short way, for a job without options: one statement looks up the route and writes `job` and `ready`. A commit of
   -- its own pays for setting up every statement and expression anew, so there are as few as can be; ltrim costs a tenth
@@ -53,12 +54,16 @@ begin
       insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
       select m.id, m.id, m.priority, m.lane, p_kind, 'default' from made m
     )
-    select m.id, (select w.lane from fenceline.waiter w where w.lane = m.lane limit 1)
-      into enqueue.job_id, v_lane
+    select m.id, (select w.lane from fenceline.waiter w where w.lane = m.lane limit 1),
+           exists (select 1 from fenceline.follow)
+      into enqueue.job_id, v_lane, v_followed
     from made m;
     if found then
       if v_lane is not null then
         perform fenceline.wake(array[v_lane]);
+      end if;
+      if v_followed then
+        perform fenceline.tell_followers(array[enqueue.job_id]);
       end if;
       created := true;
       return;

@@ -143,5 +143,8 @@ begin
   if exists (select 1 from fenceline.waiter w where w.lane = v_route.lane) then
     perform fenceline.wake(array[v_route.lane]);
   end if;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(job_ids);
+  end if;
 end;
 $$;

@@ -51,6 +51,9 @@ begin
   v_progress := v_progress || jsonb_build_object('items', v_items);
   perform fenceline.check_size('the progress', v_progress);
   update fenceline.progress set progress = v_progress where job_id = p_job_id;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(array[p_job_id]);
+  end if;
   return (select jsonb_object_agg(s.key, jsonb_array_length(s.value)) from jsonb_each(v_items) s);
 end;
 $$;

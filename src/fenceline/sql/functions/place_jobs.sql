@@ -43,5 +43,8 @@ begin
   if v_lanes is not null then
     perform fenceline.wake(v_lanes);
   end if;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(array(select l.job_id from unnest(p_jobs) l));
+  end if;
 end;
 $$;

@@ -9,6 +9,8 @@ begin
   delete from fenceline.idempotency where expires_at < v_now;
   delete from fenceline.waiter where until < v_now;
   delete from fenceline.watch where until < v_now;
+  delete from fenceline.follow where until < v_now;
+  delete from fenceline.trigger_seen where until < v_now;
   -- Rows of attempts that are gone: they hold nothing, and are only in the way of who looks.
   delete from fenceline.attempt_lock l where l.since < v_now - interval '1 minute' and not exists (
     select 1 from fenceline.running r where r.job_id = l.job_id and r.attempt_id = l.attempt_id);

@@ -38,6 +38,7 @@ begin
       perform fenceline.wrong_status(p_job_id, 'reprioritised', 'unclaimed');
     end if;
   end loop;
+  perform fenceline.tell_followers(array[p_job_id]);
   perform fenceline.record_event(p_actor, 'job.reprioritise', fenceline.public_id(p_job_id), v_job.tenant, null,
     jsonb_build_object('priority', v_before), jsonb_build_object('priority', p_priority));
   return v_before;

@@ -34,6 +34,9 @@ begin
                     || excluded.progress, excluded.progress, p.progress)
       else excluded.progress end,
     updated_at = v_now;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(array[p_job_id]);
+  end if;
   return true;
 end;
 $$;

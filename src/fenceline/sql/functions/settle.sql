@@ -25,6 +25,12 @@ begin
       delete from fenceline.deadline where job_id = any(v_round);
     end if;
     perform fenceline.tell_watchers(v_round);
+    if exists (select 1 from fenceline.follow) then
+      perform fenceline.tell_followers(v_round);
+    end if;
+    if exists (select 1 from fenceline.hook) then
+      perform fenceline.enqueue_hooks(v_round);
+    end if;
     v_round := fenceline.advance_waiters(v_round);
     v_uses := 63;
   end loop;

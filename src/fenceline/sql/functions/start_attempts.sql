@@ -26,5 +26,8 @@ begin
   )
   select g.job_id, g.attempt_id from given g
   where not exists (select 1 from started s where s.attempt_id = g.attempt_id);
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(p_job_ids);
+  end if;
 end;
 $$;

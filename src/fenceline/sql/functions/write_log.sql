@@ -53,6 +53,10 @@ begin
            format('the log of this attempt is over its limit of %s bytes: further lines are not kept', v_attempt_most)
     from fenceline.log l where l.job_id = p_job_id and l.token = v_token;
   end if;
+  if exists (select 1 from fenceline.follow) then
+    perform fenceline.tell_followers(array[p_job_id], v_token, v_last + 1, (
+      select max(l.line) from fenceline.log l where l.job_id = p_job_id and l.token = v_token));
+  end if;
   return true;
 end;
 $$;

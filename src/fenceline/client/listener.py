@@ -20,7 +20,7 @@ from fenceline.database.calls import Call
 if TYPE_CHECKING:
     from fenceline.client.pool import Connection
 
-log = logging.getLogger("fenceline.worker")
+log = logging.getLogger("fenceline.listener")
 
 CANARY_SECONDS = 30.0
 HEARD_WITHIN_SECONDS = 3.0

@@ -1,0 +1,101 @@
+"""POST to an address that a user has chosen, without becoming their way into this network.
+
+Every address that the host's name stands for is looked up once and checked, and the connection goes to the very address
+that was checked: a name that changes its mind in between gains nothing. Redirects are not followed, proxies of the
+environment are not used, answers are read only in part.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpcore
+
+MOST_ANSWER_BYTES = 4096
+
+
+class Refused(Exception):  # noqa: N818 - named after what happened
+    """The address is not one to post to."""
+
+
+class CheckedBackend(httpcore.AsyncNetworkBackend):
+    """Connects to public addresses only, unless told otherwise."""
+
+    def __init__(self, *, allow_private: bool) -> None:
+        self._allow_private = allow_private
+        self._network = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise httpcore.ConnectError(f"{host} cannot be found: {error}") from error
+        addresses = [str(info[4][0]) for info in found]
+        if not self._allow_private:
+            for address in addresses:
+                if not is_public(address):
+                    raise Refused(f"{host} is {address}, which is not a public address")
+        return await self._network.connect_tcp(addresses[0], port, timeout, local_address, socket_options)
+
+    async def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,  # noqa: ARG002 - theirs
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - theirs
+    ) -> httpcore.AsyncNetworkStream:
+        raise Refused(f"{path} is not a public address")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def is_public(address: str) -> bool:
+    """Whether it is out in the internet: not this machine, a private network, or the cloud's own service."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
+        if inner is not None:
+            return is_public(str(inner))
+        if ip in ipaddress.ip_network("64:ff9b::/96"):  # NAT64
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+    return ip.is_global and not ip.is_multicast
+
+
+class SafePost:
+    def __init__(self, *, allow_http: bool, allow_private: bool, timeout_seconds: float = 10.0) -> None:
+        self._allow_http = allow_http
+        self._timeout_seconds = timeout_seconds
+        self._pool = httpcore.AsyncConnectionPool(
+            network_backend=CheckedBackend(allow_private=allow_private), max_connections=50, keepalive_expiry=10
+        )
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
+        """The status, and the beginning of the answer. Raises Refused, TimeoutError, and what the network raises."""
+        if not (url.startswith("https://") or (self._allow_http and url.startswith("http://"))):
+            raise Refused("http is not allowed here")
+        timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_seconds)
+        async with (
+            asyncio.timeout(2 * self._timeout_seconds),
+            self._pool.stream(
+                "POST", url, content=body, headers=list(headers.items()), extensions={"timeout": timeouts}
+            ) as response,
+        ):
+            answer = b""
+            async for chunk in response.aiter_stream():
+                answer += chunk
+                if len(answer) >= MOST_ANSWER_BYTES:
+                    break
+            return response.status, answer[:MOST_ANSWER_BYTES].decode("utf-8", "replace")
+
+    async def close(self) -> None:
+        await self._pool.aclose()

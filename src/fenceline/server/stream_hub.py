@@ -1,0 +1,345 @@
+"""Where streams get their news from: for any number of clients one listening connection and a few statements a second.
+
+A notification (`fenceline_changed`) says that something about a followed job has changed; then one statement reads all
+jobs that have, at most `LOOKS_PER_SECOND` times a second. Polling once a second is the truth underneath: a stamp per
+followed job, and those with another stamp are read. Filtered streams read the journal, several times a second; no
+notification is sent for them.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+from pydantic_core import from_json
+
+from fenceline.client.caller import Caller
+from fenceline.database import stream_calls
+from fenceline.database.stream_calls import EVERYTHING, FollowedJob, JournalRow, LineText
+from fenceline.model.identity import Identity
+from fenceline.server.problems import Problem
+from fenceline.server.stream_client import PAGE, FilterStream, JobStream, JournalPage, Position, Stream
+
+log = logging.getLogger("fenceline.server")
+
+POLL_SECONDS = 1.0
+LOOKS_PER_SECOND = 40
+JOURNAL_SECONDS = 0.25
+JOURNAL_PAGE = 1000
+#: Followed jobs are named again in time.
+FOLLOW_SECONDS = 60.0
+#: The journal goes on for so long without readers, so that one who was cut off misses nothing.
+JOURNAL_LINGER_SECONDS = 120.0
+RENEW_SECONDS = 20.0
+SETTLE_SECONDS = 2.0
+BATCH = 500
+#: Of a job: behind every line there is.
+NO_LINES = (2**62, 0)
+LOST = "events were lost: start anew"
+
+
+class Topic:
+    """A followed job and its clients."""
+
+    __slots__ = ("after", "stamp", "streams")
+
+    def __init__(self, after: tuple[int, int]) -> None:
+        self.after = after
+        self.stamp: int | None = None
+        self.streams: set[JobStream] = set()
+
+
+class Hub:
+    """`recheck` asks who a client is now; None: nobody any more."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        recheck: Callable[[Iterable[Stream]], Awaitable[dict[Stream, Identity | None]]],
+        *,
+        streams_per_token: int,
+        stream_seconds: float,
+    ) -> None:
+        self._caller = caller
+        self._recheck = recheck
+        self._streams_per_token = streams_per_token
+        self._stream_seconds = stream_seconds
+        self._open: set[Stream] = set()
+        self._per_token: Counter[tuple[int | None, str, str]] = Counter()
+        self._topics: dict[int, Topic] = {}
+        self._filtered: set[FilterStream] = set()
+        self._place = 0  # in the journal; counts only while there are filtered streams
+        self._new: set[int] = set()
+        self._changed: set[int] = set()
+        self._news = asyncio.Event()
+        self._anybody = asyncio.Event()
+        self._renew_at = self._journal_at = 0.0
+
+    # Clients -----------------------------------------------------------------------------------------------
+
+    def admit(self, stream: Stream) -> None:
+        """Count a client in. Raises Problem `limited`."""
+        key = _key(stream)
+        if self._per_token[key] >= self._streams_per_token:
+            raise Problem("limited", f"this token has {self._streams_per_token} streams open: close some first")
+        self._per_token[key] += 1
+        self._open.add(stream)
+        self._anybody.set()
+
+    def drop(self, stream: Stream) -> None:
+        """A client is gone. Harmless to repeat."""
+        if stream not in self._open:
+            return
+        self._open.discard(stream)
+        if not self._open:
+            self._anybody.clear()
+        key = _key(stream)
+        self._per_token[key] -= 1
+        if not self._per_token[key]:
+            del self._per_token[key]
+        self.unsubscribe(stream)
+
+    def unsubscribe(self, stream: Stream) -> None:
+        """The client is not told any more."""
+        if isinstance(stream, FilterStream):
+            self._filtered.discard(stream)
+        elif isinstance(stream, JobStream) and stream.job_id in self._topics:
+            topic = self._topics[stream.job_id]
+            topic.streams.discard(stream)
+            if not topic.streams:
+                del self._topics[stream.job_id]
+
+    def close(self) -> None:
+        """The server stops: clients come back, elsewhere or later."""
+        for stream in list(self._open):
+            stream.close("the server stops")
+
+    @property
+    def open_streams(self) -> int:
+        return len(self._open)
+
+    # One job -----------------------------------------------------------------------------------------------
+
+    async def look(self, stream: JobStream) -> None:
+        """One page for a client that catches up at its own pace; it stays behind while there may be more."""
+        [seen] = await self._caller.call(stream_calls.followed_jobs({stream.job_id: stream.after}, PAGE))
+        stream.is_behind = False
+        stream.offer(seen)
+        stream.is_behind = stream.is_behind or len(seen.lines) == PAGE
+
+    def subscribe(self, stream: JobStream) -> None:
+        """From now on the client is told. It may be behind those who listen already: then all are read for again."""
+        topic = self._topics.setdefault(stream.job_id, Topic(stream.after))
+        topic.after = min(topic.after, stream.after)
+        topic.streams.add(stream)
+        self._new.add(stream.job_id)
+        self._news.set()
+
+    def hear(self, payload: str) -> None:
+        """A notification: ids joined by commas."""
+        heard = {int(part) for part in payload.split(",") if part.isdecimal()} & self._topics.keys()
+        if heard:
+            self._changed |= heard
+            self._news.set()
+
+    def look_again(self) -> None:
+        """The listening connection is new: what was said meanwhile was said to nobody."""
+        self._changed.update(self._topics)
+        self._news.set()
+
+    # Everything --------------------------------------------------------------------------------------------
+
+    async def start_journal(self) -> None:
+        """See to it that what happens from now on is in the journal."""
+        transaction = await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+        # Who was writing already may not know yet.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SETTLE_SECONDS):
+                while not await self._caller.call(stream_calls.is_settled(transaction)):  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+    async def begin(self, stream: FilterStream) -> None:
+        """From here on."""
+        newest = await self._caller.call(stream_calls.journal_place(None))
+        stream.position = Position(newest or 0)
+
+    async def resume(self, stream: FilterStream, position: Position) -> bool:
+        """From there on; False when something after it is gone."""
+        stream.position = position
+        return await self._caller.call(stream_calls.journal_place(position.after)) is not None
+
+    async def show(self, stream: FilterStream, job_ids: list[int]) -> None:
+        """The state of jobs, before anything happens."""
+        for seen in await self._states(job_ids):
+            if seen.job is not None:
+                stream.show(seen, from_json(seen.job))
+
+    async def catch_up(self, stream: FilterStream) -> None:
+        """A page of the journal for a client that is behind the others; when it is not, it becomes one of them."""
+        stream.is_behind = False
+        after = stream.position.after
+        if not self._filtered:
+            self._place = after
+        if self._place <= after:
+            self._filtered.add(stream)
+            self._news.set()
+            return
+        rows = await self._caller.call(stream_calls.read_journal(after, JOURNAL_PAGE))
+        if not _is_whole(rows, after):
+            stream.close(LOST)
+            return
+        stream.offer(await self._page(rows))
+        stream.is_behind = True
+
+    async def _page(self, rows: Sequence[JournalRow]) -> JournalPage:
+        jobs = {seen.job_id: seen for seen in await self._states(sorted({row.job_id for row in rows}))}
+        of_lines = [row for row in rows if row.token is not None]
+        lines: dict[int, list[LineText]] = {}
+        if of_lines:
+            lines = await self._caller.call(stream_calls.journal_lines(of_lines))
+        return JournalPage(
+            rows=rows,
+            jobs=jobs,
+            attributes={job_id: from_json(seen.job) for job_id, seen in jobs.items() if seen.job is not None},
+            lines=lines,
+        )
+
+    async def _states(self, job_ids: list[int]) -> list[FollowedJob]:
+        return await self._caller.call(stream_calls.followed_jobs(dict.fromkeys(job_ids, NO_LINES), 0))
+
+    # The loop ----------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled: whatever goes wrong once is tried again. Polling goes beside: no news waits for it."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._repeat(self._news_or_journal, self.run_once, 1 / LOOKS_PER_SECOND))
+            tasks.create_task(self._repeat(self._anybody.wait, self.poll_once, POLL_SECONDS))
+
+    @staticmethod
+    async def _repeat(
+        rest: Callable[[], Awaitable[object]], act: Callable[[], Awaitable[None]], pause_seconds: float
+    ) -> None:
+        while True:
+            try:
+                await rest()
+                await act()
+            except Exception:
+                log.exception("streams: a look at the database failed")
+                await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(pause_seconds)
+
+    async def _news_or_journal(self) -> None:
+        if self._filtered:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, self._journal_at - time.monotonic())):
+                    await self._news.wait()
+        else:
+            await self._news.wait()
+        self._news.clear()
+
+    async def run_once(self) -> None:
+        """Have new jobs followed, and read what has changed."""
+        new, self._new = self._new & self._topics.keys(), set()
+        if new:
+            try:
+                await self._caller.call(stream_calls.follow_jobs(list(new), FOLLOW_SECONDS))
+            except BaseException:
+                self._new |= new
+                raise
+            self._changed |= new  # it may have changed before anybody was told to tell
+        changed, self._changed = self._changed, set()
+        try:
+            await self._read(changed)
+        except BaseException:
+            self._changed |= changed  # not lost
+            raise
+        if self._filtered and time.monotonic() >= self._journal_at:
+            self._journal_at = time.monotonic() + JOURNAL_SECONDS
+            await self._read_journal()
+
+    async def poll_once(self) -> None:
+        """Find what has changed without a word, close what must be closed, say again who is followed."""
+        now = time.monotonic()
+        await self._check(now)
+        if self._topics:
+            stamps = await self._caller.call(stream_calls.followed_stamps(list(self._topics)))
+            changed = {
+                job_id for job_id, topic in self._topics.items() if stamps.get(job_id) not in (None, topic.stamp)
+            }
+            if changed:
+                self._changed |= changed
+                self._news.set()
+        if now >= self._renew_at:
+            self._renew_at = now + RENEW_SECONDS
+            if self._topics:
+                await self._caller.call(stream_calls.follow_jobs(list(self._topics), FOLLOW_SECONDS))
+            if self._filtered:
+                await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+                for stream in self._filtered:
+                    stream.mark()
+
+    async def _read(self, changed: set[int]) -> None:
+        waiting = sorted(changed & self._topics.keys())
+        for start in range(0, len(waiting), BATCH):
+            after = {
+                job_id: self._topics[job_id].after
+                for job_id in waiting[start : start + BATCH]
+                if job_id in self._topics
+            }
+            for seen in await self._caller.call(stream_calls.followed_jobs(after, PAGE)):
+                topic = self._topics.get(seen.job_id)
+                if topic is None:
+                    continue
+                topic.stamp = seen.stamp
+                for stream in list(topic.streams):
+                    stream.offer(seen)
+                    if stream.is_behind:
+                        topic.streams.discard(stream)  # it reads on by itself
+                if topic.after != after[seen.job_id]:
+                    self._changed.add(seen.job_id)  # somebody came who is further behind
+                    self._news.set()
+                elif seen.lines:
+                    topic.after = (seen.lines[-1].token, seen.lines[-1].line)
+                    if len(seen.lines) == PAGE:
+                        self._changed.add(seen.job_id)
+                        self._news.set()
+
+    async def _read_journal(self) -> None:
+        rows = await self._caller.call(stream_calls.read_journal(self._place, JOURNAL_PAGE))
+        if not rows:
+            return
+        if not _is_whole(rows, self._place):
+            for stream in list(self._filtered):
+                stream.close(LOST)
+            self._filtered.clear()
+            return
+        page = await self._page(rows)
+        self._place = rows[-1].place
+        for stream in list(self._filtered):
+            stream.offer(page)
+            if stream.is_behind:
+                self._filtered.discard(stream)  # it reads on by itself
+        if len(rows) == JOURNAL_PAGE:
+            self._journal_at = 0.0
+            self._news.set()
+
+    async def _check(self, now: float) -> None:
+        """Close the streams of those who may not watch any more, and those that have been open long enough."""
+        for stream, identity in (await self._recheck(list(self._open))).items():
+            if identity != stream.proof.identity:
+                stream.close("the token is not valid any more")
+        for stream in list(self._open):
+            if now - stream.opened_at > self._stream_seconds:
+                stream.close("open long enough: go on from the last event")
+
+
+def _is_whole(rows: Sequence[JournalRow], after: int) -> bool:
+    """Whether nothing is missing. More may have happened than is kept, or the database has crashed."""
+    return bool(rows) and rows[0].place == after + 1 and rows[-1].place == after + len(rows)
+
+
+def _key(stream: Stream) -> tuple[int | None, str, str]:
+    identity = stream.proof.identity
+    return (identity.token_id, identity.tenant, identity.actor)

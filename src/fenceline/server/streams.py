@@ -1,0 +1,222 @@
+"""Live streams (server-sent events): one job to its end, or every job that matches a filter."""
+
+import logging
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Any
+
+from fastapi import Header, Response
+from pydantic_core import from_json
+from sse_starlette import EventSourceResponse
+from sse_starlette.sse import SendTimeoutError
+from starlette.types import Receive, Scope, Send
+
+from fenceline.client.caller import Caller
+from fenceline.database import server_calls, stream_calls
+from fenceline.model.identity import Identity
+from fenceline.model.public_id import parse_id
+from fenceline.model.secret import PREFIX, hash_token
+from fenceline.server.auth import Authenticator
+from fenceline.server.problems import Problem
+from fenceline.server.queries import Texts, When, make_filter
+from fenceline.server.routing import ApiRequest, operation, read_job_id, router
+from fenceline.server.stream_client import (
+    RETRY_MS,
+    FilterStream,
+    InvalidEventId,
+    JobStream,
+    Proof,
+    Stream,
+)
+from fenceline.server.stream_hub import Hub
+
+log = logging.getLogger("fenceline.server")
+
+routes = router("streams")
+
+KEEP_ALIVE_SECONDS = 15
+#: A client that takes nothing for so long is cut off.
+STALLED_SECONDS = 30
+#: So many of the newest matching jobs are shown first.
+SHOWN_FIRST = 100
+
+_EXAMPLE = (
+    "event: status\nid: 1-0-9f2c-0\ndata: {…the job…}\n\n"
+    'event: progress\nid: 1-0-9f2c-41a0\ndata: {"id": "…", "attempt": 1, "phase": "load", "progress": {"done": 3}}\n\n'
+    'event: log\nid: 1-1-9f2c-41a0\ndata: {"id": "…", "token": 1, "line": 1, "message": "reading", …}\n\n'
+)
+_EVENTS: dict[str, Any] = {
+    "description": "Events `status` (the job), `progress` and `log`; comments keep the connection alive.",
+    "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+}
+LastEventId = Annotated[
+    str | None, Header(description="The id of the last event that was seen: go on behind it.", max_length=200)
+]
+
+
+class StreamResponse(EventSourceResponse):
+    """Server-sent events for one client of the hub."""
+
+    def __init__(self, hub: Hub, stream: Stream, events: AsyncIterator[bytes]) -> None:
+        super().__init__(_starting(events), ping=KEEP_ALIVE_SECONDS, sep="\n", send_timeout=STALLED_SECONDS)
+        self._hub = hub
+        self._client = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except SendTimeoutError:
+            log.info("a stream was closed: its client took nothing for %s s", STALLED_SECONDS)
+        finally:
+            self._hub.drop(self._client)
+
+
+async def _starting(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield f"retry: {RETRY_MS}\n\n".encode()
+    async for chunk in events:
+        yield chunk
+
+
+@routes.get(
+    "/v1/jobs/{id}/stream",
+    **operation(
+        "jobs:read", "not_found", "invalid",
+        answers={
+            200: _EVENTS,
+            204: {"description": "The job has ended, and everything has been seen: do not come back."},
+        },
+    ),
+)  # fmt: skip
+async def stream_job(
+    request: ApiRequest,
+    id: str,  # noqa: A002 - the contract's name
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Watch a job live: its latest state, and every log line from the first. Ends with the job's final status."""
+    hub = request.server.hub
+    job_id = await request.caller.call(stream_calls.visible_job_id(read_job_id(id), request.identity))
+    try:
+        stream = JobStream(job_id, _proof(request), last_event_id)
+    except InvalidEventId as error:
+        raise _wrong_id() from error
+    hub.admit(stream)
+    try:
+        await hub.look(stream)
+    except BaseException:
+        hub.drop(stream)
+        raise
+    if stream.ended and stream.is_empty:
+        hub.drop(stream)
+        return Response(status_code=204)
+    return StreamResponse(hub, stream, _job_events(hub, stream))
+
+
+async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
+    while True:
+        while stream.is_behind and not stream.closed:
+            yield stream.take()
+            await hub.look(stream)
+        if not stream.closed:
+            hub.subscribe(stream)
+        async for chunk in stream.chunks():
+            yield chunk
+        hub.unsubscribe(stream)
+        if stream.closed:
+            return
+
+
+@routes.get("/v1/stream", **operation("jobs:read", "invalid", answers={200: _EVENTS}))
+async def stream_jobs(  # noqa: PLR0917 - FastAPI passes them by name
+    request: ApiRequest,
+    status: Texts = None,
+    kind: Texts = None,
+    lane: Texts = None,
+    tenant: Texts = None,
+    label: Texts = None,
+    created_after: When = None,
+    created_before: When = None,
+    last_event_id: LastEventId = None,
+) -> Response:
+    """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest as they are, then what happens.
+
+    Log lines are those written from now on.
+    """
+    filters = make_filter(
+        status=status,
+        kind=kind,
+        lane=lane,
+        tenant=tenant,
+        label=label,
+        created_after=created_after,
+        created_before=created_before,
+    )
+    hub = request.server.hub
+    stream = FilterStream(filters, _proof(request))
+    try:
+        wanted = None if not last_event_id else FilterStream.read_event_id(last_event_id)
+    except InvalidEventId as error:
+        raise _wrong_id() from error
+    hub.admit(stream)
+    try:
+        await hub.start_journal()
+        if wanted is None or not await hub.resume(stream, wanted):
+            await hub.begin(stream)
+            newest = await request.caller.call(
+                server_calls.list_jobs(filters, request.identity, limit=SHOWN_FIRST, cursor=None)
+            )
+            await hub.show(stream, [parse_id(job["id"]) for job in reversed(from_json(newest.items))])
+    except BaseException:
+        hub.drop(stream)
+        raise
+    return StreamResponse(hub, stream, _filter_events(hub, stream))
+
+
+async def _filter_events(hub: Hub, stream: FilterStream) -> AsyncIterator[bytes]:
+    while True:
+        stream.is_behind = True
+        while stream.is_behind and not stream.closed:
+            yield stream.take()
+            await hub.catch_up(stream)
+        async for chunk in stream.chunks():
+            yield chunk
+        hub.unsubscribe(stream)
+        if stream.closed:
+            return
+
+
+def _wrong_id() -> Problem:
+    message = "use the id of an event of this stream"
+    return Problem("invalid", f"Last-Event-ID: {message}", errors=[{"field": "Last-Event-ID", "message": message}])
+
+
+def _proof(request: ApiRequest) -> Proof:
+    authorization = request.headers.get("authorization")
+    token = (authorization or "").partition(" ")[2].strip()
+    if request.server.settings.no_auth:
+        return Proof(request.identity)
+    if token.startswith(PREFIX):
+        return Proof(request.identity, token_hash=hash_token(token))
+    return Proof(request.identity, authorization=authorization)
+
+
+async def recheck(
+    authenticator: Authenticator, caller: Caller, streams: Iterable[Stream]
+) -> dict[Stream, Identity | None]:
+    """Who the clients of streams are now; None: nobody any more. One statement for all tokens of ours."""
+    by_hash: dict[bytes, list[Stream]] = {}
+    by_authorization: dict[str, list[Stream]] = {}
+    for stream in streams:
+        if stream.proof.token_hash is not None:
+            by_hash.setdefault(stream.proof.token_hash, []).append(stream)
+        elif stream.proof.authorization is not None:
+            by_authorization.setdefault(stream.proof.authorization, []).append(stream)
+    found: dict[Stream, Identity | None] = {}
+    if by_hash:
+        known = await caller.call(stream_calls.valid_tokens(list(by_hash)))
+        found |= {stream: known.get(token_hash) for token_hash, those in by_hash.items() for stream in those}
+    for authorization, those in by_authorization.items():
+        try:
+            identity: Identity | None = await authenticator.identify(authorization)
+        except Problem:
+            identity = None
+        found |= dict.fromkeys(those, identity)
+    return found

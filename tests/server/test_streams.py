@@ -1,0 +1,290 @@
+"""Live streams: the latest state and every log line, resumed without loss, closed with the token."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from tests.conftest import Connect
+from tests.server.conftest import make_token
+from tests.server.watching import Watcher, Work, serving
+
+from fenceline import Fenceline
+from fenceline.database import access_calls
+from fenceline.model.public_id import format_id
+from fenceline.model.secret import hash_token
+from fenceline.server import stream_client
+from fenceline.server.settings import ServerSettings
+
+Watch = Callable[..., Awaitable[httpx.AsyncClient]]
+
+
+@pytest.fixture
+def settings() -> ServerSettings:
+    return ServerSettings(maintain=False, token_cache_seconds=0.0, streams_per_token=5)
+
+
+@pytest.fixture
+async def url(api: FastAPI) -> AsyncIterator[str]:
+    async with serving(api) as url:
+        yield url
+
+
+@pytest.fixture
+async def client_as(url: str, queue_app: Fenceline) -> AsyncIterator[Watch]:
+    clients: list[httpx.AsyncClient] = []
+
+    async def make(role: str = "operator", **options: Any) -> httpx.AsyncClient:
+        token = await make_token(queue_app, role, **options)
+        clients.append(httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def work(connect: Connect) -> Work:
+    return await Work.start(await connect())
+
+
+async def test_a_job_is_shown_to_its_end(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    job = await work.enqueue()
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+        await work.claim()
+        await watcher.until(lambda: watcher.statuses == ["queued", "claimed"])
+        await work.start_attempt(job)
+        await watcher.until(lambda: watcher.statuses[-1] == "running")
+        await work.log(job, "a", "b")
+        await watcher.until(lambda: watcher.messages == ["a", "b"])
+        await work.progress(job, "load", done=1)
+        await watcher.until(lambda: bool(watcher.of("progress")))
+        await work.log(job, "c")
+        await work.finish(job, result={"rows": 3})
+        await watcher.until(lambda: watcher.ended)
+    assert watcher.statuses == ["queued", "claimed", "running", "succeeded"]
+    assert watcher.messages == ["a", "b", "c"]
+    assert watcher.of("progress") == [{"id": job, "attempt": 1, "phase": "load", "progress": {"done": 1}}]
+    assert watcher.events[-1].data == (await client.get(f"/v1/jobs/{job}")).json()
+    assert watcher.of("log")[0].keys() == {"id", "token", "line", "at", "level", "message", "fields"}
+    # Coming back after the end, there is nothing to come back for.
+    assert (
+        await client.get(f"/v1/jobs/{job}/stream", headers={"Last-Event-ID": str(watcher.last_id)})
+    ).status_code == 204
+
+
+async def test_a_job_goes_on_behind_the_last_event_wherever_it_was_cut(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    job = await work.enqueue()
+    await work.claim()
+    await work.log(job, *(f"line {n}" for n in range(1200)))  # more than two pages
+    await work.progress(job, "load", done=1)
+    await work.finish(job, "failed")
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as whole:
+        await whole.until(lambda: len(whole.messages) == 1200 and whole.statuses == ["scheduled"])
+    assert whole.messages == [f"line {n}" for n in range(1200)]
+    for cut in (0, 1, 2, 499, 500, 501, 700, len(whole.events) - 2):
+        async with Watcher(client, f"/v1/jobs/{job}/stream", whole.events[cut].id) as rest:
+            wanted = len(whole.events) - cut - 1
+            await rest.until(lambda rest=rest, wanted=wanted: len(rest.events) >= wanted)  # type: ignore[misc]
+            await asyncio.sleep(0.05)  # nothing more comes
+            assert [event.data for event in rest.events] == [event.data for event in whole.events[cut + 1 :]]
+
+
+async def test_a_finished_job_is_shown_whole(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    job = await work.enqueue()
+    await work.claim()
+    await work.log(job, "only")
+    await work.finish(job)
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: watcher.ended)
+    assert [(seen.event) for seen in watcher.events] == ["log", "status"]
+
+
+async def test_what_is_said_while_nobody_listens_comes_by_polling(
+    client_as: Watch, work: Work, api: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.state.server.hub, "hear", lambda _payload: None)
+    api.state.server.channels["fenceline_changed"] = lambda _payload: None
+    client = await client_as()
+    job = await work.enqueue()
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+        await work.connection.execute("delete from fenceline.follow")
+        await work.claim()
+        await work.log(job, "unheard")
+        await watcher.until(lambda: watcher.messages == ["unheard"], seconds=10)
+        await work.finish(job)
+        await watcher.until(lambda: watcher.ended, seconds=10)
+
+
+async def test_a_slow_client_reads_on_by_itself_and_nothing_is_kept_for_it(
+    client_as: Watch, work: Work, api: FastAPI
+) -> None:
+    """Small buffers stand for a slow client: it falls behind again and again, and gets every line once."""
+    client = await client_as()
+    job = await work.enqueue()
+    await work.claim()
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["claimed"])
+        [stream] = api.state.server.hub._open
+        stream._most_events = 3
+        for batch in range(20):
+            await work.log(job, *(f"{batch}.{n}" for n in range(10)))
+            assert len(stream._waiting) <= 3
+        await work.finish(job)
+        await watcher.until(lambda: watcher.ended)
+    assert watcher.messages == [f"{batch}.{n}" for batch in range(20) for n in range(10)]
+    assert watcher.statuses[-1] == "succeeded"
+
+
+async def test_revoking_the_token_closes_its_streams_and_no_others(
+    client_as: Watch, work: Work, queue_app: Fenceline
+) -> None:
+    first, other = await client_as(name="first"), await client_as(name="other")
+    job = await work.enqueue()
+    async with (
+        Watcher(first, f"/v1/jobs/{job}/stream") as watcher,
+        Watcher(first, "/v1/stream") as filtered,
+        Watcher(other, f"/v1/jobs/{job}/stream") as stays,
+    ):
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+        token = first.headers["authorization"].partition(" ")[2]
+        identity = await queue_app.caller().call(access_calls.use_token(hash_token(token)))
+        assert identity is not None
+        assert identity.token_id is not None
+        await queue_app.caller().call(access_calls.revoke_token(identity.token_id, actor="test", tenant=None))
+        await watcher.until(lambda: watcher.ended, seconds=5)
+        await filtered.until(lambda: filtered.ended, seconds=5)
+        await work.claim()
+        await stays.until(lambda: stays.statuses == ["queued", "claimed"])
+    assert watcher.comments[-1] == "the token is not valid any more"
+    assert (await first.get("/v1/stream")).status_code == 401
+
+
+async def test_streams_per_token_are_limited(client_as: Watch, work: Work) -> None:
+    client, other = await client_as(name="a"), await client_as(name="b")
+    job = await work.enqueue()
+    watchers = [Watcher(client, f"/v1/jobs/{job}/stream") for _ in range(5)]
+    for watcher in watchers:
+        await watcher.__aenter__()
+    refused = await client.get(f"/v1/jobs/{job}/stream")
+    assert (refused.status_code, refused.json()["code"]) == (429, "limited")
+    async with Watcher(other, f"/v1/jobs/{job}/stream") as watcher:
+        assert watcher.status == 200
+    await watchers[0].__aexit__()
+    for _ in range(100):  # the server notices the end of a connection in its own time
+        async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+            if watcher.status == 200:
+                break
+        await asyncio.sleep(0.05)
+    assert watcher.status == 200
+    for watcher in watchers[1:]:
+        await watcher.__aexit__()
+
+
+async def test_foreign_jobs_are_not_there(client_as: Watch, work: Work) -> None:
+    producer = await client_as("producer", name="ann")
+    foreigner = await client_as("operator", tenant="acme")
+    own = (await producer.post("/v1/jobs", json={"kind": "work"})).json()["id"]
+    others = await work.enqueue()
+    for client, job in ((producer, others), (foreigner, own), (producer, format_id(1)), (producer, "nonsense")):
+        response = await client.get(f"/v1/jobs/{job}/stream")
+        assert (response.status_code, response.json()["code"]) == (404, "not_found")
+    async with Watcher(producer, f"/v1/jobs/{own}/stream") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+
+
+async def test_a_filtered_stream_shows_what_there_is_and_what_happens(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    old = await work.enqueue("a", labels={"project": "x"})
+    await work.enqueue("b")
+    async with Watcher(client, "/v1/stream?kind=a&label=project:x") as watcher:
+        await watcher.until(lambda: len(watcher.events) == 1)
+        new = await work.enqueue("a", labels={"project": "x"})
+        await work.enqueue("a", labels={"project": "y"})
+        await work.claim(limit=10)
+        await work.log(new, "one", "two")
+        await work.progress(new, "load")
+        await work.log(new, "three")
+        await work.finish(new)
+        await watcher.until(lambda: "succeeded" in watcher.statuses)
+    assert {data["id"] for _, data in ((e.event, e.data) for e in watcher.events)} == {old, new}
+    assert watcher.messages == ["one", "two", "three"]
+    assert watcher.of("status")[-1] == (await client.get(f"/v1/jobs/{new}")).json()
+
+
+async def test_a_filtered_stream_goes_on_behind_the_last_event(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    async with Watcher(client, "/v1/stream") as whole:
+        jobs = [await work.enqueue() for _ in range(5)]
+        await work.claim(limit=5)
+        for round_ in range(4):
+            for job in jobs:
+                await work.log(job, f"{round_} a", f"{round_} b")
+        for job in jobs:
+            await work.finish(job)
+        await whole.until(lambda: whole.statuses.count("succeeded") == 5)
+    lines = [(data["id"], data["message"]) for data in whole.of("log")]
+    assert sorted(lines) == sorted((job, f"{r} {half}") for job in jobs for r in range(4) for half in "ab")
+    for cut in range(0, len(whole.events), 7):
+        seen = whole.events[: cut + 1]
+        wanted = whole.events[-1].id
+        async with Watcher(client, "/v1/stream", whole.events[cut].id) as rest:
+            if cut < len(whole.events) - 1:
+                await rest.until(lambda rest=rest, wanted=wanted: rest.last_id == wanted)  # type: ignore[misc]
+        before = [(e.data["id"], e.data["message"]) for e in seen if e.event == "log"]
+        after = [(data["id"], data["message"]) for data in rest.of("log")]
+        assert before + after == lines  # none lost, none twice
+
+
+async def test_a_filtered_stream_shows_nothing_of_other_tenants_and_other_peoples_jobs(
+    client_as: Watch, work: Work
+) -> None:
+    acme = await client_as("operator", tenant="acme")
+    ann = await client_as("producer", name="ann")
+    async with Watcher(acme, "/v1/stream?tenant=default&tenant=acme") as foreign, Watcher(ann, "/v1/stream") as own:
+        mine = (await ann.post("/v1/jobs", json={"kind": "work"})).json()["id"]
+        theirs = await work.enqueue(tenant="acme")
+        await work.enqueue()
+        for job in await work.claim(limit=10):
+            await work.log(job, "secret")
+            await work.finish(job)
+        await foreign.until(lambda: "succeeded" in foreign.statuses)
+        await own.until(lambda: "succeeded" in own.statuses)
+    assert {event.data["id"] for event in foreign.events} == {theirs}
+    assert {event.data["id"] for event in own.events} == {mine}
+
+
+async def test_a_place_in_the_journal_that_is_gone_starts_anew(client_as: Watch, work: Work) -> None:
+    client = await client_as()
+    async with Watcher(client, "/v1/stream") as watcher:
+        job = await work.enqueue()
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+    await work.connection.execute("delete from fenceline.journal; delete from fenceline.follow")  # as after a crash
+    await work.claim()
+    async with Watcher(client, "/v1/stream", watcher.last_id) as again:
+        await again.until(lambda: again.statuses == ["claimed"])
+    assert again.events[0].data["id"] == job
+
+
+@pytest.mark.parametrize("path", ["/v1/jobs/{job}/stream", "/v1/stream"])
+async def test_an_id_that_is_no_event_s_is_refused(client_as: Watch, work: Work, path: str) -> None:
+    client = await client_as()
+    job = await work.enqueue()
+    for nonsense in ("x", "1", "1-2-3", "9" * 50, "1-99999999999-0-0", "1.99999999999"):
+        response = await client.get(path.format(job=job), headers={"Last-Event-ID": nonsense})
+        assert (response.status_code, response.json()["code"]) == (422, "invalid"), nonsense
+
+
+async def test_the_buffer_of_a_client_is_bounded() -> None:
+    stream = stream_client.Stream(stream_client.Proof(None), most_events=10, most_bytes=1000)  # type: ignore[arg-type]
+    pushed = [stream.push("log", "x" * 300, str(n)) for n in range(100)]
+    assert pushed == [True] * 4 + [False] * 96  # over the limit by one event at most
+    assert stream.is_behind
