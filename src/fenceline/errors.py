@@ -316,10 +316,10 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL044": AlreadyExists,
     "FL045": RoleInUse,
     "FL046": LaneExists,
-    "FL055": ArgsErased,
     "FL047": UnknownTrigger,
     "FL048": InvalidTrigger,
     "FL049": Replayed,
+    "FL055": ArgsErased,
     "FL060": UnknownHook,
     "FL061": InvalidHook,
 }

@@ -10,8 +10,8 @@ import pytest
 from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, client_of, make_token, running
-from tests.server.live import Work
 from tests.server.receiver import Receiver, receiving
+from tests.server.watching import Work
 
 from fenceline.model.signature import fits, read_signature
 from fenceline.server.app import create_app

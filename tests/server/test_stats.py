@@ -4,7 +4,7 @@ import httpx
 import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
-from tests.server.live import Work
+from tests.server.watching import Work
 
 from fenceline import Fenceline
 from fenceline.server import stats as views

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, make_token
-from tests.server.live import serving
+from tests.server.watching import serving
 
 from fenceline import Fenceline
 from fenceline.model.signature import fits, sign
