@@ -22,6 +22,7 @@ from benchmarks import (
     http_server,
     layout,
     list_indexes,
+    log_lines,
     prune,
     streams,
     wal,
@@ -45,6 +46,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "worker_drain": worker_drain.measure,
     "worker_process": worker_process.measure,
     "http_server": http_server.measure,
+    "log_lines": log_lines.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {

@@ -1,6 +1,7 @@
 """What a handler tells while it runs: log, phases, progress, items."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,7 +13,9 @@ from tests.context.sample import FLAVOURS
 from tests.worker.embedded_worker import ended
 
 from fenceline import Context, Fenceline, StaleAttempt, WithErrors
+from fenceline.database.calls import Call
 from fenceline.model.public_id import parse_id
+from fenceline.worker.line import Line
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 
@@ -225,3 +228,47 @@ async def test_errors_beside_a_result(app: Fenceline, work: Work) -> None:
         record = await ended(await app.enqueue("unfit", {"errors": []}))
         assert record.error is not None
         assert record.error["code"] == "invalid_result"
+
+
+async def test_a_thousand_lines_a_second_cost_few_statements(
+    app: Fenceline, work: Work, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = 0
+    stop = asyncio.Event()
+
+    @app.job()
+    async def talk(*, ctx: Context) -> None:
+        nonlocal lines
+        while not stop.is_set():
+            ctx.log("a line")
+            lines += 1
+            await asyncio.sleep(0.1)
+
+    sent: list[str] = []
+    call = Line.call
+
+    async def counted(line: Line, what: Call[Any]) -> Any:
+        sent.append(what.sql)
+        return await call(line, what)
+
+    monkeypatch.setattr(Line, "call", counted)
+    async with work():
+        jobs = await talk.enqueue_many([{}] * 100)
+        async with asyncio.timeout(60):
+            while lines < 1000:  # noqa: ASYNC110 - there is no event to wait for
+                await asyncio.sleep(0.01)
+            sent.clear()
+            before, began = lines, time.monotonic()
+            while lines < before + 1500:  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+            statements, took = list(sent), time.monotonic() - began
+        stop.set()
+        for job in jobs:
+            assert (await ended(job)).status == "succeeded"
+    # By count: each moment writes everything in one statement, however many handlers have something to say.
+    assert 1 <= len([sql for sql in statements if "report_attempts" in sql]) <= took / 0.5 + 1
+    assert len(statements) <= 5 * took + 1
+    connection = await connect()
+    assert await connection.fetchval("select count(*) from fenceline.log") == lines
+    gaps = "select count(*) from (select max(line) <> count(*) as gap from fenceline.log group by job_id) l where gap"
+    assert await connection.fetchval(gaps) == 0
