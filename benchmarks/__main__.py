@@ -19,7 +19,10 @@ from benchmarks import (
     client_waiting,
     enqueue_bulk,
     enqueue_single,
+    fairness,
+    fan_in,
     http_server,
+    keys,
     layout,
     list_indexes,
     prune,
@@ -45,6 +48,9 @@ MEASUREMENTS: dict[str, Measurement] = {
     "worker_drain": worker_drain.measure,
     "worker_process": worker_process.measure,
     "http_server": http_server.measure,
+    "keys": keys.measure,
+    "fairness": fairness.measure,
+    "fan_in": fan_in.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {

@@ -1,6 +1,6 @@
 -- Makes jobs of one kind with the same options: the core of enqueue, enqueue_many, enqueue_jobs and retry_job.
 --
--- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key goes one at a time through
+-- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key is made one at a time by
 -- insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
 -- p_ids: ids that were given out before (add_children); null: new ones.
 -- roles: none
@@ -27,6 +27,7 @@ declare
   v_base bigint;
   v_earlier bigint;
   v_made record;
+  v_passed fenceline.live[] := '{}';
   v_why text;
 begin
   if p_defaults is not null then
@@ -116,7 +117,13 @@ begin
       select * into v_made from fenceline.insert_gated_job(v_job, v_options -> 'after');
       job_ids[v_i] := v_made.job_id;
       created[v_i] := v_made.created;
+      if (v_made.passed).job_id is not null then
+        v_passed := v_passed || v_made.passed;
+      end if;
     end loop;
+    if cardinality(v_passed) > 0 then
+      perform fenceline.place_jobs(v_passed);  -- all at once: a key is asked for once, a lane woken once
+    end if;
     return;
   end if;
 
