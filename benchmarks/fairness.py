@@ -9,10 +9,9 @@ import time
 import asyncpg
 
 from benchmarks import jobs
-from benchmarks.measure import Result, Size, Work, alternate
+from benchmarks.measure import Result, Size, interleave
 
 TENANTS = (2, 20, 200)
-PER_ROUND = 4_000
 TARGET = 0.85
 FIRST_PART = 0.01
 CLAIM_SQL = "select * from fenceline.claim_jobs($1, $2, $3)"
@@ -30,33 +29,33 @@ async def enqueue(connection: asyncpg.Connection, lane: str, tenant: str, count:
     await connection.execute(ENQUEUE_SQL, [jobs.args_of(100)] * count, json.dumps({"lane": lane, "tenant": tenant}))
 
 
-async def drain(connection: asyncpg.Connection, worker_id: int, lane: str, count: int) -> None:
-    done = 0
-    while done < count:
-        rows = await connection.fetch(CLAIM_SQL, worker_id, lane, jobs.BATCH)
-        assert rows
-        await connection.fetch(jobs.FINISH_SQL, [row[0] for row in rows], [row[1] for row in rows])
-        done += len(rows)
+async def drain_batch(connection: asyncpg.Connection, worker_id: int, lane: str) -> None:
+    rows = await connection.fetch(CLAIM_SQL, worker_id, lane, jobs.BATCH)
+    assert len(rows) == jobs.BATCH
+    await connection.fetch(jobs.FINISH_SQL, [row[0] for row in rows], [row[1] for row in rows])
 
 
 async def measure_cost(connection: asyncpg.Connection, worker_id: int, tenants: int, size: Size) -> Result:
-    async def prepare(lane: str) -> Work:
-        for number in range(tenants):
-            await enqueue(connection, lane, f"tenant-{number:04}", PER_ROUND // tenants)
-        await connection.execute("vacuum analyze")
-        return lambda: drain(connection, worker_id, lane, PER_ROUND)
-
+    batches = size.rounds(100)
+    each = batches * jobs.BATCH // tenants + 1
     for lane in ("fair", "default"):
-        await (await prepare(lane))()
-    fair, plain, ratio = await alternate(
-        lambda: prepare("fair"), lambda: prepare("default"), rounds=size.rounds(30), jobs=PER_ROUND
+        for number in range(tenants):
+            await enqueue(connection, lane, f"tenant-{number:04}", each)
+    await connection.execute("vacuum analyze")
+    fair, plain = await interleave(
+        lambda: drain_batch(connection, worker_id, "fair"),
+        lambda: drain_batch(connection, worker_id, "default"),
+        steps=batches,
     )
+    for lane in ("fair", "default"):  # what is left over
+        while rows := await connection.fetch(CLAIM_SQL, worker_id, lane, jobs.BATCH):
+            await connection.fetch(jobs.FINISH_SQL, [row[0] for row in rows], [row[1] for row in rows])
     return Result(
         measurement=f"drain of a fair lane with {tenants} tenants / of a plain lane",
         unit="jobs/s",
-        ours=fair,
-        bare=plain,
-        ratio=ratio,
+        ours=jobs.BATCH / fair,
+        bare=jobs.BATCH / plain,
+        ratio=plain / fair,
         target=TARGET,
     )
 
