@@ -19,7 +19,10 @@ from benchmarks import (
     client_waiting,
     enqueue_bulk,
     enqueue_single,
+    fairness,
+    fan_in,
     http_server,
+    keys,
     layout,
     list_indexes,
     log_lines,
@@ -47,6 +50,9 @@ MEASUREMENTS: dict[str, Measurement] = {
     "worker_process": worker_process.measure,
     "http_server": http_server.measure,
     "log_lines": log_lines.measure,
+    "keys": keys.measure,
+    "fairness": fairness.measure,
+    "fan_in": fan_in.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {

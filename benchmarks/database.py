@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -29,9 +29,12 @@ def server() -> Iterator[str]:
 
 
 @asynccontextmanager
-async def fresh_database() -> AsyncIterator[asyncpg.Connection]:
-    """A connection to a new database with the schemas `fenceline` and `bare`, dropped afterwards."""
-    with server() as dsn:
+async def fresh_database(beside: str | None = None) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to a new database with the schemas `fenceline` and `bare`, dropped afterwards.
+
+    `beside`: the DSN of another one, on whose server it is made.
+    """
+    with nullcontext(beside) if beside is not None else server() as dsn:
         name = f"fenceline_bench_{uuid4().hex[:12]}"
         administrator = await asyncpg.connect(dsn)
         try:

@@ -67,6 +67,17 @@ async def alternate(ours: Prepare, bare: Prepare, *, rounds: int, jobs: int) -> 
     return jobs / median(ours_seconds), jobs / median(bare_seconds), median(ratios)
 
 
+async def interleave(ours: Work, bare: Work, *, steps: int) -> tuple[float, float]:
+    """Median seconds of a step of each side, step by step in turn: as close to the same moment as can be."""
+    seconds: dict[Work, list[float]] = {ours: [], bare: []}
+    for number in range(steps):
+        for step in (ours, bare) if number % 2 else (bare, ours):
+            started = time.perf_counter()
+            await step()
+            seconds[step].append(time.perf_counter() - started)
+    return median(seconds[ours]), median(seconds[bare])
+
+
 def print_table(results: list[Result], *, title: str) -> None:
     table = Table(title=title, title_justify="left")
     table.add_column("measurement")

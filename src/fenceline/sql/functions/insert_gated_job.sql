@@ -1,4 +1,5 @@
--- Makes one job that uses a gate, a key or a lock; p_job is complete, but may lack its id.
+-- Makes one job that uses a gate, a key or a lock; p_job is complete, but may lack its id. A job that no gate of its own
+-- holds is returned in `passed`: the caller places it, with the others of its call.
 --
 -- Order: idempotency key, dedupe key, resource lock, job, dependencies, then the first unmet gate: approval,
 -- dependencies, and the rest by place_jobs. Each unique row is inserted with "on conflict do nothing", which waits for
@@ -9,7 +10,8 @@ create or replace function fenceline.insert_gated_job(
   p_job fenceline.job,
   p_after jsonb,
   out job_id bigint,
-  out created boolean
+  out created boolean,
+  out passed fenceline.live
 )
 language plpgsql as $$
 declare
@@ -87,7 +89,7 @@ begin
   elsif v_pending is not null then
     perform fenceline.hold_job(v_live, 'dependencies', cardinality(v_pending));
   else
-    perform fenceline.place_jobs(array[v_live]);
+    passed := v_live;
   end if;
 end;
 $$;

@@ -1,6 +1,6 @@
 -- Makes jobs of one kind with the same options: the core of enqueue, enqueue_many, enqueue_jobs and retry_job.
 --
--- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key goes one at a time through
+-- Jobs without a gate take two set-based inserts (job, ready). A job that uses a gate or a key is made one at a time by
 -- insert_gated_job. Locks: none, but for the unique rows that dedupe, idempotency and resource_lock insert.
 -- p_ids: ids that were given out before (add_children); null: new ones.
 -- roles: none
@@ -25,7 +25,9 @@ declare
   v_count integer := coalesce(cardinality(p_args), 0);
   v_sequence bigint;
   v_base bigint;
+  v_earlier bigint;
   v_made record;
+  v_passed fenceline.live[] := '{}';
   v_why text;
 begin
   if p_defaults is not null then
@@ -57,7 +59,7 @@ begin
 
   select s.draining, s.max_args_bytes,
          coalesce(v_job.lane, k.lane, p_defaults ->> 'lane', k.default_lane, 'default') as lane,
-         n.name as known_lane, n.ageing_seconds is null and not n.fair as plain,
+         n.name as known_lane, n.ageing_seconds, nullif(n.fair, false) as fair,
          coalesce(v_job.priority, (p_defaults ->> 'priority')::smallint, k.priority, n.default_priority, 0::smallint)
            as priority,
          coalesce(v_job.max_attempts, (p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint)
@@ -97,7 +99,7 @@ begin
     end if;
   end loop;
 
-  if not v_plain or not coalesce(v_route.plain, true) then
+  if not v_plain then
     v_job.kind := p_kind;
     v_job.tenant := coalesce(v_job.tenant, 'default');
     v_job.created_by := p_actor;
@@ -115,10 +117,17 @@ begin
       select * into v_made from fenceline.insert_gated_job(v_job, v_options -> 'after');
       job_ids[v_i] := v_made.job_id;
       created[v_i] := v_made.created;
+      if (v_made.passed).job_id is not null then
+        v_passed := v_passed || v_made.passed;
+      end if;
     end loop;
+    if cardinality(v_passed) > 0 then
+      perform fenceline.place_jobs(v_passed);  -- all at once: a key is asked for once, a lane woken once
+    end if;
     return;
   end if;
 
+  v_earlier := -fenceline.aged_seq(0, v_route.priority, v_route.ageing_seconds);  -- as place_jobs ranks it
   -- Ids of one call grow with its order, also where the 22 bits of the sequence begin anew in the middle of it.
   v_sequence := nextval('fenceline.job_id');
   v_base := fenceline.id_at(clock_timestamp()) - (v_sequence >> 22 << 22);
@@ -136,9 +145,11 @@ begin
          v_job.labels, p_actor, v_route.timeout, v_job.identity, v_job.group_name, v_route.retry, v_job.retry_of,
          v_job.parent, v_job.snapshot, v_job.snapshot_hash, v_job.delivery, v_job.traceparent
   from unnest(job_ids, p_args) n(id, args);
-  insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant)
-  select i, case when p_ids is null then i else v_base + nextval('fenceline.job_id') end, v_route.priority, v_route.lane,
-         p_kind, coalesce(v_job.tenant, 'default')
+  insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant, own_priority, fair)
+  select i, case when p_ids is null then i else v_base + nextval('fenceline.job_id') end - v_earlier,
+         case when v_route.ageing_seconds is null then v_route.priority else 0 end, v_route.lane, p_kind,
+         coalesce(v_job.tenant, 'default'), case when v_route.ageing_seconds is not null then v_route.priority end,
+         v_route.fair
   from unnest(job_ids) i;
   if exists (select 1 from fenceline.waiter w where w.lane = v_route.lane) then
     perform fenceline.wake(array[v_route.lane]);
