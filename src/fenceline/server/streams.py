@@ -62,6 +62,7 @@ class StreamResponse(EventSourceResponse):
         self._client = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._hub.start(self._client)
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
