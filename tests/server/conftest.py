@@ -37,7 +37,7 @@ async def queue_app(database: str) -> AsyncIterator[Fenceline]:
 @pytest.fixture
 def settings() -> ServerSettings:
     """A module may bring its own."""
-    return ServerSettings(maintain=False, token_cache_seconds=0.0)
+    return ServerSettings(maintain=False, token_cache_seconds=0.0, stream_seconds=0.1)
 
 
 @pytest.fixture

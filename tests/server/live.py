@@ -15,7 +15,7 @@ from fenceline.server.settings import ServerSettings
 def live_server(app: Fenceline, settings: ServerSettings | None = None) -> Iterator[str]:
     """The URL of a running server on loopback."""
     config = uvicorn.Config(
-        create_app(settings or ServerSettings(maintain=False), app),
+        create_app(settings or ServerSettings(maintain=False, stream_seconds=0.1), app),
         host="127.0.0.1",
         port=0,
         log_level="warning",

@@ -22,7 +22,7 @@ WITH_PATH = [operation for operation in OPERATIONS if "{" in operation.path and 
 
 @pytest.fixture
 def settings() -> ServerSettings:
-    return ServerSettings(maintain=False, max_body_bytes=MOST_BYTES)
+    return ServerSettings(maintain=False, max_body_bytes=MOST_BYTES, stream_seconds=0.1)
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ has seen travels in the events' ids, so it can go on where it stopped, on any se
 
 import asyncio
 import re
-import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,7 +54,6 @@ class Stream:
 
     def __init__(self, proof: Proof, *, most_events: int = 1000, most_bytes: int = 256 * 1024) -> None:
         self.proof = proof
-        self.opened_at = time.monotonic()
         self.closed = False
         self.is_behind = False
         self._waiting: deque[bytes] = deque()

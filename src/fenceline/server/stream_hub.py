@@ -38,6 +38,7 @@ BATCH = 500
 #: Of a job: behind every line there is.
 NO_LINES = (2**62, 0)
 LOST = "events were lost: start anew"
+LONG_ENOUGH = "open long enough: go on from the last event"
 
 
 class Topic:
@@ -66,7 +67,7 @@ class Hub:
         self._recheck = recheck
         self._streams_per_token = streams_per_token
         self._stream_seconds = stream_seconds
-        self._open: set[Stream] = set()
+        self._open: dict[Stream, asyncio.TimerHandle | None] = {}  # each with what closes it in the end
         self._per_token: Counter[tuple[int | None, str, str]] = Counter()
         self._topics: dict[int, Topic] = {}
         self._filtered: set[FilterStream] = set()
@@ -85,14 +86,20 @@ class Hub:
         if self._per_token[key] >= self._streams_per_token:
             raise Problem("limited", f"this token has {self._streams_per_token} streams open: close some first")
         self._per_token[key] += 1
-        self._open.add(stream)
+        self._open[stream] = None
         self._anybody.set()
+
+    def start(self, stream: Stream) -> None:
+        """A client gets its first bytes; from here on its time runs."""
+        self._open[stream] = asyncio.get_running_loop().call_later(self._stream_seconds, stream.close, LONG_ENOUGH)
 
     def drop(self, stream: Stream) -> None:
         """A client is gone. Harmless to repeat."""
         if stream not in self._open:
             return
-        self._open.discard(stream)
+        timer = self._open.pop(stream)
+        if timer is not None:
+            timer.cancel()
         if not self._open:
             self._anybody.clear()
         key = _key(stream)
@@ -261,8 +268,7 @@ class Hub:
 
     async def poll_once(self) -> None:
         """Find what has changed without a word, close what must be closed, say again who is followed."""
-        now = time.monotonic()
-        await self._check(now)
+        await self._check()
         if self._topics:
             stamps = await self._caller.call(stream_calls.followed_stamps(list(self._topics)))
             changed = {
@@ -271,8 +277,8 @@ class Hub:
             if changed:
                 self._changed |= changed
                 self._news.set()
-        if now >= self._renew_at:
-            self._renew_at = now + RENEW_SECONDS
+        if time.monotonic() >= self._renew_at:
+            self._renew_at = time.monotonic() + RENEW_SECONDS
             if self._topics:
                 await self._caller.call(stream_calls.follow_jobs(list(self._topics), FOLLOW_SECONDS))
             if self._filtered:
@@ -325,14 +331,11 @@ class Hub:
             self._journal_at = 0.0
             self._news.set()
 
-    async def _check(self, now: float) -> None:
-        """Close the streams of those who may not watch any more, and those that have been open long enough."""
+    async def _check(self) -> None:
+        """Close the streams of those who may not watch any more."""
         for stream, identity in (await self._recheck(list(self._open))).items():
             if identity != stream.proof.identity:
                 stream.close("the token is not valid any more")
-        for stream in list(self._open):
-            if now - stream.opened_at > self._stream_seconds:
-                stream.close("open long enough: go on from the last event")
 
 
 def _is_whole(rows: Sequence[JournalRow], after: int) -> bool:

@@ -44,9 +44,20 @@ _EXAMPLE = (
     'event: progress\nid: 1-0-9f2c-41a0\ndata: {"id": "…", "attempt": 1, "phase": "load", "progress": {"done": 3}}\n\n'
     'event: log\nid: 1-1-9f2c-41a0\ndata: {"id": "…", "token": 1, "line": 1, "message": "reading", …}\n\n'
 )
+#: Each event.
+_EVENT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "event": {"type": "string", "enum": ["status", "progress", "log"]},
+        "id": {"type": "string"},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "retry": {"type": "integer"},
+    },
+    "additionalProperties": False,
+}
 _EVENTS: dict[str, Any] = {
     "description": "Events `status` (the job), `progress` and `log`; comments keep the connection alive.",
-    "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _EXAMPLE}},
+    "content": {"text/event-stream": {"schema": _EVENT, "example": _EXAMPLE}},
 }
 LastEventId = Annotated[
     str | None, Header(description="The id of the last event that was seen: go on behind it.", max_length=200)
@@ -62,6 +73,7 @@ class StreamResponse(EventSourceResponse):
         self._client = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._hub.start(self._client)
         try:
             await super().__call__(scope, receive, send)
         except SendTimeoutError:
