@@ -33,13 +33,13 @@ from fenceline.context import preparation
 from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.context.context import Context
 from fenceline.context.endings import ending_with
+from fenceline.context.failure import describe, ending_of
 from fenceline.context.lines import MAX_MESSAGE, bounded_fields, current_context, job_logging
 from fenceline.context.sync_context import SyncContext
 from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled, ConnectionLost, refused_as
 from fenceline.model.json_text import stored_json
 from fenceline.worker.application import load_app
-from fenceline.worker.failure import describe, ending_of
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.logs import configure_logging
 from fenceline.worker.output import redact_output
