@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 import time
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Coroutine
 from importlib.metadata import version
 from typing import Any
@@ -291,6 +292,26 @@ class Runner:
         """Have a helper process keep the lease, too."""
         # A fresh lease needs nobody yet, and the start of a process costs most when the first jobs come.
         await asyncio.sleep(min(HELPER_PAUSE_SECONDS, self._heart.lease_seconds / 10))
+        # Cancelled in the middle of the start, nobody would be left to end the process: so the start is seen through.
+        starting = asyncio.create_task(self._start_helper())
+        try:
+            self._helper, process = await asyncio.shield(starting)
+            self._tell_helper()
+            code = await process.wait()
+            log.error("the helper that keeps the lease has ended with code %s: the runner goes on without", code)
+        finally:
+            link, process = await starting
+            self._helper = None
+            link.send(bye=0)
+            link.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _start_helper(self) -> tuple[Link, Process]:
         ours, theirs = socket.socketpair()
         with theirs:
             process = await asyncio.create_subprocess_exec(
@@ -299,18 +320,7 @@ class Runner:
                 pass_fds=(theirs.fileno(), self._board.descriptor),
                 start_new_session=True,
             )  # fmt: skip
-        self._helper = await Link.open(ours)
-        self._tell_helper()
-        try:
-            code = await process.wait()
-            log.error("the helper that keeps the lease has ended with code %s: the runner goes on without", code)
-        finally:
-            self._helper.send(bye=0)
-            self._helper.close()
-            self._helper = None
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GOODBYE_SECONDS):
-                    await process.wait()
+        return await Link.open(ours), process
 
     def _tell_helper(self) -> None:
         if self._helper is not None and self._heart.runner_id:
