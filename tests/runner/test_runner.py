@@ -128,8 +128,9 @@ async def test_progress_phases_items_and_logs_arrive(live: LiveServer, token: st
         record = await job.get()
         go_on.set()
         final = await ended(job)
-    assert (record.phase, record.progress["done"], record.progress["items"]["in_progress"]) == ("inventory", 3, ["b"])
-    assert record.progress["items"]["skipped"] == [{"item": "c", "reason": "old"}]
+    progress = record.progress or {}
+    assert (record.phase, progress["done"], progress["items"]["in_progress"]) == ("inventory", 3, ["b"])
+    assert progress["items"]["skipped"] == [{"item": "c", "reason": "old"}]
     assert (final.status, final.errors) == (
         "succeeded_with_errors",
         [{"item": "a", "error": "broken", "phase": "inventory"}],

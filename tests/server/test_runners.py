@@ -104,9 +104,11 @@ async def test_a_claim_takes_only_what_it_asks_for(runner: httpx.AsyncClient, qu
     assert [attempt["job"]["kind"] for attempt in await claim(runner, everything)] == ["a"]
 
 
-@pytest.mark.parametrize("fair", [False, True])
-async def test_a_runner_gets_jobs_of_its_tenant_only(as_role: AsRole, queue_app: Fenceline, fair: bool) -> None:
-    await queue_app.lanes.set("default", fair=fair)
+@pytest.mark.parametrize("lane", [{"fair": False}, {"fair": True}])
+async def test_a_runner_gets_jobs_of_its_tenant_only(
+    as_role: AsRole, queue_app: Fenceline, lane: dict[str, bool]
+) -> None:
+    await queue_app.lanes.set("default", **lane)
     for tenant in ("acme", "other", "acme", "other"):
         await queue_app.enqueue("work", tenant=tenant)
     acme, admin = await as_role("runner", tenant="acme"), await as_role("platform_admin")

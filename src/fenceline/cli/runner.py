@@ -1,6 +1,7 @@
 """`fenceline runner APP`."""
 
 import asyncio
+import logging
 import sys
 
 import click
@@ -65,6 +66,7 @@ def runner(
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     configure_logging(log_format)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
     loaded = load_app(app)
 
     async def run() -> int:

@@ -13,11 +13,12 @@ from fenceline.model.json_text import stored_json
 
 @dataclass(frozen=True, slots=True)
 class LaneForRunner:
-    """A lane with something to claim: plain jobs, or suspects that must run alone."""
+    """A lane with something to claim: plain jobs, or suspects that must run alone, as an idle runner could."""
 
     name: str
     plain: bool
     suspects: bool
+    idle: bool
 
 
 def owner_of(identity: Identity) -> str:
@@ -96,7 +97,7 @@ def runner_lanes(
     runner_id: int, identity: Identity, lanes: Sequence[str] | None, request_id: UUID
 ) -> Call[list[LaneForRunner]]:
     return Call(
-        "select name, plain, suspects from fenceline.runner_lanes($1, $2, $3, $4)",
+        "select name, plain, suspects, idle from fenceline.runner_lanes($1, $2, $3, $4)",
         (runner_id, owner_of(identity), None if lanes is None else list(lanes), request_id),
         lambda rows: [LaneForRunner(*row) for row in rows],
         repeatable=True,

@@ -1,4 +1,4 @@
-"""Claims jobs over HTTP, as many as this process can use, with one request that waits on the server for work."""
+"""Claims jobs over HTTP, as many as this process can use, with requests that wait on the server for work."""
 
 import asyncio
 import json
@@ -27,6 +27,8 @@ MOST_AHEAD = 500
 MOST_SPOOLED = 1000
 #: When suspects have waited for so long, the process runs empty so that they get their turn.
 SUSPECTS_PATIENCE_SECONDS = 30.0
+#: Between claims that found nothing while suspects wait: such claims do not wait on the server.
+SUSPECTS_PAUSE_SECONDS = 0.5
 
 
 class Claimer:
@@ -52,37 +54,58 @@ class Claimer:
         self._mean_seconds = 1.0
         self._suspects_since: float | None = None
         self._patience = SUSPECTS_PATIENCE_SECONDS
+        self._turn = asyncio.Lock()
         self.runner_id = 0
         self.stopping = False
         self.lost = asyncio.Event()
 
     async def run(self) -> None:
-        while not self.stopping:
-            await self._until_room()
-            if not self.stopping:
-                await self.run_once()
+        """Until told to stop: a claim for each mode, so that one whose places are taken holds up no other."""
+        loops = [asyncio.create_task(self._run_mode(mode)) for mode in sorted(set(self._modes.values()))]
+        try:
+            await asyncio.gather(*loops)
+        finally:
+            for loop in loops:
+                loop.cancel()
+            await asyncio.wait(loops)
 
-    async def run_once(self, *, wait_seconds: float = WAIT_SECONDS) -> int:
-        """One claim for as much as there is room; returns how many jobs came."""
-        room, kinds = self._room()
-        if self._suspects_since is not None and self._executor.idle:
-            room, kinds, wait_seconds = 1, None, 0.0  # alone in this process: a suspect is served first
-        if room <= 0:
-            return 0
-        return await self._claim(room, kinds, wait_seconds)
+    async def _run_mode(self, mode: str) -> None:
+        while not self.stopping:
+            room = await self._until_room(mode)
+            if room <= 0:
+                return
+            if self._suspects_since is None:
+                await self._claim(room, mode, WAIT_SECONDS)
+            elif not await self._claim_beside_suspects(mode):
+                await asyncio.sleep(SUSPECTS_PAUSE_SECONDS)
 
     async def claim_one(self) -> int:
         return await self._claim(1, None, 0.0)
 
-    async def _claim(self, count: int, kinds: list[str] | None, wait_seconds: float) -> int:
+    async def _claim_beside_suspects(self, mode: str) -> int:
+        """Jobs that shared a process with a crash run alone: one of them if nothing runs here, else what there is."""
+        async with self._turn:
+            if not self._executor.idle:
+                return await self._claim(self._room(mode), mode, 0.0) if self._room(mode) > 0 else 0
+            claimed = await self._claim(1, None, 0.0)
+            await self._until_idle()
+            return claimed
+
+    async def _until_idle(self) -> None:
+        while not (self._executor.idle or self.stopping):
+            self._executor.changed.clear()
+            await self._executor.changed.wait()
+
+    async def _claim(self, count: int, mode: str | None, wait_seconds: float) -> int:
+        """One claim; returns how many jobs came."""
         body: dict[str, Any] = {
             "runner_id": self.runner_id,
             "count": count,
             "wait": wait_seconds,
             "request_id": str(uuid4()),
         }
-        if kinds is not None:
-            body["kinds"] = kinds
+        if mode is not None:
+            body["kinds"] = [kind for kind, its in self._modes.items() if its == mode]
         try:
             answer = await self._client.ask(
                 "POST", "/v1/jobs/claim", json.dumps(body), answer_seconds=wait_seconds + ANSWER_SECONDS
@@ -90,6 +113,7 @@ class Claimer:
         except NotFound:
             self.lost.set()
             self.stopping = True
+            self._executor.changed.set()
             return 0
         self._note_suspects(waiting=answer["suspects"])
         attempts = [read_attempt(claimed) for claimed in answer["attempts"]]
@@ -100,30 +124,27 @@ class Claimer:
     def note_run_time(self, seconds: float) -> None:
         self._mean_seconds += (seconds - self._mean_seconds) * 0.05
 
-    def _room(self) -> tuple[int, list[str] | None]:
-        """How many jobs to ask for, and of which kinds (None: all): those whose mode has a free place."""
+    def _room(self, mode: str) -> int:
+        """How many jobs of a mode to ask for."""
         if self._runs_empty() or self._spooled() > MOST_SPOOLED:
-            return 0, None
-        used = set(self._modes.values())
-        free = {mode: self._executor.free(mode) for mode in used}
-        if self._mean_seconds <= QUICK_SECONDS and all(places > 0 for mode, places in free.items() if mode != "loop"):
+            return 0
+        if mode == "loop" and self._mean_seconds <= QUICK_SECONDS:
             ahead = min(self._settings.batch, MOST_AHEAD)
-            return (ahead if self._executor.waiting < ahead else 0), None
-        open_modes = {mode for mode in used if free[mode] > 0}
-        room = min((free[mode] for mode in open_modes), default=0)
-        if open_modes == used:
-            return room, None
-        return room, [kind for kind, mode in self._modes.items() if mode in open_modes]
+            return ahead if self._executor.waiting < ahead else 0
+        return self._executor.free(mode)
 
-    async def _until_room(self) -> None:
-        while not self.stopping and self._room()[0] <= 0:
-            if self._suspects_since is not None and self._executor.idle:
-                return
+    async def _until_room(self, mode: str) -> int:
+        """How much room there is, once there is any; 0: we are to stop."""
+        while not self.stopping:
+            room = self._room(mode)
+            if room > 0:
+                return room
             self._executor.changed.clear()
-            if self._room()[0] <= 0:
-                await self._executor.changed.wait()
+            await self._executor.changed.wait()
+        return 0
 
     def _runs_empty(self) -> bool:
+        """Nothing new is started because suspects have waited too long for a process without others."""
         since = self._suspects_since
         return since is not None and time.monotonic() - since > self._patience and not self._executor.idle
 

@@ -67,7 +67,7 @@ class HttpDesk:
             values = {"progress": stored_json(report.progress["progress"])}
             await self.ask(job_id, attempt_id, "set_progress", values)
 
-    async def woken(self, _lock: str, seconds: float) -> None:
+    async def woken(self, lock: str, seconds: float) -> None:  # noqa: ARG002 - as the others have it
         """No notification comes here: the line for a lock is asked about again and again."""
         await asyncio.sleep(seconds)
 

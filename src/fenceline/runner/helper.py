@@ -1,7 +1,8 @@
 """The helper of a runner: keeps its lease while its event loop is blocked, and gives back what it held when it dies.
 
 `python -m fenceline.runner.helper LINK BOARD`, with server and token in `$FENCELINE_URL` and `$FENCELINE_TOKEN`. The
-runner tells it {"registered": id, "pid", "lease_seconds"}, anew whenever it registers, and at last {"bye"}.
+runner hears {"ready"}, and tells {"registered": id, "pid", "lease_seconds"}, anew whenever it registers, and at last
+{"bye"}.
 """
 
 import asyncio
@@ -35,6 +36,7 @@ class Helper:
 
     async def run(self) -> None:
         beating = asyncio.create_task(self._beat())
+        self._link.send(ready=True)
         in_order = False
         while (message := await self._link.receive()) is not None:
             if "registered" in message:

@@ -45,7 +45,7 @@ LAST_CLAIM_SECONDS = 0.3
 LAST_SECONDS = 0.7
 #: The server has so long to take note of the last ends, and of ours; what it cannot be told, the lease does.
 GOODBYE_SECONDS = 0.4
-#: The helper process starts so long after the runner.
+#: Before a helper that ended is replaced.
 HELPER_PAUSE_SECONDS = 2.0
 
 
@@ -74,7 +74,6 @@ class Runner:
         self._desk = HttpDesk(self._client)
         self._board = Board(entries=settings.concurrency + settings.threads + settings.isolated + 64)
         self.counters = Counters()
-        self._spool = Spool(self._client, self._desk, self.counters)
         self._executor = Executor(
             app,
             settings,
@@ -84,10 +83,12 @@ class Runner:
             desk=self._desk,
             app_name=app_name,
         )
+        self._spool = Spool(self._client, self._desk, self.counters, self._executor.changed)
         self._moments = Moments(self._executor, self._client, self._desk)
         self._heart = Heart(self._client, self._executor, self._spool, lose=self._lose)
         self._claimer = self._make_claimer()
         self._helper: Link | None = None
+        self._helped = asyncio.Event()
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
 
@@ -97,7 +98,8 @@ class Runner:
         """Work until `stop`, and then until what was running has ended or the grace period is over."""
         async with lifespan(self._app), self._loops():
             while not self._stopping.is_set():
-                if not await self._unless_stopped(self._register()):
+                # From the first job on: it may block the loop, or kill the process.
+                if not await self._unless_stopped(self._register(), self._helped.wait()):
                     return
                 heart = asyncio.create_task(self._heart.run())
                 try:
@@ -112,6 +114,7 @@ class Runner:
         """Claim one job, run it and report it: True, False (it failed) or None (there was none)."""
         async with lifespan(self._app), self._loops():
             await self._register()
+            await self._helped.wait()
             if not await self._claimer.claim_one():
                 await self._say_goodbye()
                 return None
@@ -128,6 +131,7 @@ class Runner:
             self._hurrying.set()
         self._stopping.set()
         self._claimer.stopping = True
+        self._executor.changed.set()
         self._executor.shut_down()
 
     def stop_on_signals(self) -> None:
@@ -198,6 +202,7 @@ class Runner:
         try:
             await asyncio.wait({claiming, told, heart}, return_when=asyncio.FIRST_COMPLETED)
             self._claimer.stopping = True
+            self._executor.changed.set()
             # A claim under way would bring more; its answer is awaited, but not for ever.
             await asyncio.wait({claiming}, timeout=LAST_CLAIM_SECONDS if self._stopping.is_set() else 0)
         finally:
@@ -228,9 +233,10 @@ class Runner:
             async with asyncio.timeout(GOODBYE_SECONDS):
                 await self._executor.retire()
 
-    async def _unless_stopped(self, work: Coroutine[Any, Any, None]) -> bool:
-        """Do something that may take for ever while the server is away; False: we were told to stop meanwhile."""
-        doing, told = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
+    async def _unless_stopped(self, *work: Coroutine[Any, Any, Any]) -> bool:
+        """Do what may take for ever while the server is away; False: we were told to stop meanwhile."""
+        doing: asyncio.Future[Any] = asyncio.gather(*work)
+        told: asyncio.Future[Any] = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait({doing, told}, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
@@ -289,27 +295,30 @@ class Runner:
                 await self._executor.changed.wait()
 
     async def _keep_helper(self) -> None:
-        """Have a helper process keep the lease, too."""
-        # A fresh lease needs nobody yet, and the start of a process costs most when the first jobs come.
-        await asyncio.sleep(min(HELPER_PAUSE_SECONDS, self._heart.lease_seconds / 10))
-        # Cancelled in the middle of the start, nobody would be left to end the process: so the start is seen through.
-        starting = asyncio.create_task(self._start_helper())
-        try:
-            self._helper, process = await asyncio.shield(starting)
-            self._tell_helper()
-            code = await process.wait()
-            log.error("the helper that keeps the lease has ended with code %s: the runner goes on without", code)
-        finally:
-            link, process = await starting
-            self._helper = None
-            link.send(bye=0)
-            link.close()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(GOODBYE_SECONDS):
+        """Have a helper process keep the lease, too; one that ends is replaced."""
+        while True:
+            # Cancelled in the middle of the start, nobody would be left to end the process: so that is seen through.
+            starting = asyncio.create_task(self._start_helper())
+            try:
+                link, process = await asyncio.shield(starting)
+                self._helper = link
+                self._tell_helper()
+                if await link.receive() is not None:
+                    self._helped.set()
+                code = await process.wait()
+                log.error("the helper that keeps the lease has ended with code %s: another is started", code)
+            finally:
+                link, process = await starting
+                self._helper = None
+                link.send(bye=0)
+                link.close()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(GOODBYE_SECONDS):
+                        await process.wait()
+                if process.returncode is None:
+                    process.kill()
                     await process.wait()
-            if process.returncode is None:
-                process.kill()
-                await process.wait()
+            await asyncio.sleep(HELPER_PAUSE_SECONDS)
 
     async def _start_helper(self) -> tuple[Link, Process]:
         ours, theirs = socket.socketpair()

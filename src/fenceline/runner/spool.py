@@ -27,7 +27,8 @@ FINALIZER_PAUSE_SECONDS = 2.0
 
 
 class Spool:
-    def __init__(self, client: Client, desk: HttpDesk, counters: Counters) -> None:
+    def __init__(self, client: Client, desk: HttpDesk, counters: Counters, changed: asyncio.Event) -> None:
+        """`changed` is set when endings were sent, or are stale."""
         self._client = client
         self._desk = desk
         self._counters = counters
@@ -35,7 +36,7 @@ class Spool:
         self._postponed: dict[UUID, Ending] = {}
         self._sending: list[Ending] = []
         self._news = asyncio.Event()
-        self.changed = asyncio.Event()  # something was accepted, or is stale
+        self._changed = changed
 
     def add(self, ending: Ending) -> None:
         self._waiting[ending.attempt.attempt_id] = ending
@@ -71,13 +72,13 @@ class Spool:
             raise
         finally:
             self._sending = []
-            self.changed.set()
+            self._changed.set()
 
     async def flushed(self) -> None:
         """Until the server has heard of everything."""
         while self.held:
-            self.changed.clear()
-            await self.changed.wait()
+            self._changed.clear()
+            await self._changed.wait()
 
     def _take_batch(self) -> list[Ending]:
         batch: list[Ending] = []

@@ -120,12 +120,14 @@ class Claim:
         given = body.request_id
         self._request_id = uuid4() if given is None else uuid5(_REQUESTS, f"{self._runner_id} {given}")
         self.suspects = False
+        self._could_run_alone = False
 
     async def run_once(self) -> list[str]:
         """Attempts of the first lane that has any, as JSON texts."""
         call, identity = self._request.caller.call, self._request.identity
         lanes = await call(runner_calls.runner_lanes(self._runner_id, identity, self._lanes, self._request_id))
         self.suspects = any(lane.suspects for lane in lanes)
+        self._could_run_alone = any(lane.idle for lane in lanes)
         random.shuffle(lanes)  # so that none of them has to wait for another to be empty
         # Who asks for a single job and holds none runs it alone: a suspect may have waited for that.
         for alone in (True, False) if self._body.count == 1 else (False,):
@@ -159,7 +161,8 @@ class Claim:
                 return []
             attempts = await self.run_once()
             left = deadline - time.monotonic()
-            if attempts or left <= 0:
+            # Whoever could run a suspect is told at once that there is one.
+            if attempts or left <= 0 or self._could_run_alone:
                 return attempts
             pause = min(left, POLL_SECONDS[min(looks, len(POLL_SECONDS) - 1)])
             await self._request.server.ready.wait(lanes, pause)
