@@ -302,8 +302,7 @@ async def test_a_configuration_that_changed_since_it_was_planned_runs_nothing(li
 
     async def planned(snapshot: dict[str, int]) -> Job[Any]:
         text = json.dumps(snapshot)
-        connection = live.app.caller()
-        async with connection.connection() as own:
+        async with live.app.caller().transaction_connection() as own:
             required = await own.fetchval("select fenceline.snapshot_hash($1::jsonb)", text)
         return await live.app.enqueue("deploy", snapshot=snapshot, requires_hash=required)
 

@@ -58,9 +58,7 @@ WRONG = {
     "malformed job": (404, "not_found"),
 }
 #: A look at a job whose attempt has ended does no harm, and a lock is given back with its attempt.
-HARMLESS = {
-    (way, name) for way in ("ended attempt", "reclaimed attempt") for name in ("start", "snapshot", "release")
-}
+HARMLESS = {(way, name) for way in ("ended attempt", "reclaimed attempt") for name in ("start", "snapshot", "release")}
 
 TABLES = ("ready", "running", "history", "timer", "held", "log", "progress", "step", "checkpoint", "child", "job",
           "attempt_lock", "lock_wait", "guard")  # fmt: skip

@@ -106,7 +106,7 @@ async def test_a_claim_takes_only_what_it_asks_for(runner: httpx.AsyncClient, qu
 
 @pytest.mark.parametrize("lane", [{"fair": False}, {"fair": True}])
 async def test_a_runner_gets_jobs_of_its_tenant_only(
-    as_role: AsRole, queue_app: Fenceline, lane: dict[str, bool]
+    as_role: AsRole, queue_app: Fenceline, lane: dict[str, Any]
 ) -> None:
     await queue_app.lanes.set("default", **lane)
     for tenant in ("acme", "other", "acme", "other"):

@@ -6,43 +6,53 @@ import sys
 
 import click
 
+from fenceline.cli.options import token_option, url_option
+from fenceline.cli.settings import setting_option
+
 
 @click.command()
 @click.argument("app")
-@click.option("--url", envvar="FENCELINE_URL", required=True, help="Where the server is. [FENCELINE_URL]")
-@click.option(
-    "--token", envvar="FENCELINE_TOKEN", required=True, help="A token of the role `runner`. [FENCELINE_TOKEN]"
-)
-@click.option("--lanes", help="Lanes to serve, separated by commas; all without it.")
-@click.option("--name", help="What people know it by; host and process id without it.")
-@click.option("--label", "labels", multiple=True, metavar="NAME=VALUE", help="May be repeated.")
-@click.option("--concurrency", default=100, show_default=True, help="Async handlers at a time.")
-@click.option("--threads", default=10, show_default=True, help="Blocking handlers at a time.")
-@click.option("--isolated", default=2, show_default=True, help="Processes for isolated handlers.")
-@click.option("--grace", default=30.0, show_default=True, help="Seconds that handlers have to finish on shutdown.")
-@click.option(
-    "--lease", type=float, help="Seconds until a silent runner's jobs are taken over; the server's without it."
+@url_option
+@token_option
+@setting_option("--lanes", key="runner.lanes", help="Lanes to serve, separated by commas; all without it.")
+@setting_option("--name", key="runner.name", help="What people know it by; host and process id without it.")
+@setting_option("--labels", key="runner.labels", help="name=value, separated by commas.")
+@setting_option("--concurrency", key="runner.concurrency", default=100, help="Async handlers at a time.")
+@setting_option("--threads", key="runner.threads", default=10, help="Blocking handlers at a time.")
+@setting_option("--isolated", key="runner.isolated", default=2, help="Processes for isolated handlers.")
+@setting_option("--grace", key="runner.grace", default=30.0, help="Seconds that handlers have to finish on shutdown.")
+@setting_option(
+    "--lease",
+    key="runner.lease",
+    type=float,
+    help="Seconds until a silent runner's jobs are taken over; as the server says without it.",
 )
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@setting_option("--log-format", key="runner.log_format", type=click.Choice(["text", "json"]), default="text")
 def runner(
     app: str,
-    url: str,
-    token: str,
+    url: str | None,
+    token: str | None,
     lanes: str | None,
     name: str | None,
-    labels: tuple[str, ...],
+    labels: str | None,
     concurrency: int,
     threads: int,
     isolated: int,
     grace: float,
     lease: float | None,
-    once: bool,  # noqa: FBT001 - click passes flags by name
+    once: bool,
     empty_exit: int,
     log_format: str,
 ) -> None:
-    """Run the jobs of APP (module:attribute, found from the current folder) over HTTP until SIGTERM or Ctrl-C."""
+    """Run the jobs of APP over HTTP only.
+
+    APP is module:attribute, found from the current folder. Runs until SIGTERM or Ctrl-C, without a database: the server
+    at --url hands out the jobs, to a token of the role `runner`.
+    """
+    if not url or not token:
+        raise click.UsageError("a runner needs --url (FENCELINE_URL) and --token (FENCELINE_TOKEN)")
     try:
         from fenceline.runner.program import Runner  # noqa: PLC0415 - an extra, and keeps `--help` quick
     except ImportError as error:
@@ -83,12 +93,13 @@ def runner(
     sys.exit(asyncio.run(run()))
 
 
-def read_labels(labels: tuple[str, ...]) -> dict[str, str] | None:
-    """`zone=a` to name and value. Raises UsageError."""
-    read: dict[str, str] = {}
-    for text in labels:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise click.UsageError(f"--label {text!r}: write it as NAME=VALUE")
-        read[name] = value
-    return read or None
+def read_labels(text: str | None) -> dict[str, str] | None:
+    """`zone=a,size=b` by name. Raises UsageError."""
+    labels: dict[str, str] = {}
+    for part in (text or "").split(","):
+        name, equals, value = part.strip().partition("=")
+        if name and equals:
+            labels[name] = value
+        elif part.strip():
+            raise click.UsageError(f"--labels {part.strip()!r}: write it as name=value")
+    return labels or None

@@ -2,16 +2,19 @@
 
 import asyncio
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from fenceline.context.attempt import Report
-from fenceline.errors import StaleAttempt
+from fenceline.errors import RefusedError, StaleAttempt
 from fenceline.model.json_text import stored_json
 from fenceline.model.public_id import format_id
 from fenceline.runner.client import Client
+
+log = logging.getLogger("fenceline.runner")
 
 
 class HttpDesk:
@@ -57,17 +60,23 @@ class HttpDesk:
 
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
         if report.lines:
-            log = self._logs.setdefault(attempt_id, _Log())
-            async with log.turn:  # in order, each line once
-                body = stored_json({"lines": report.lines, "offset": log.sent})
+            lines = self._logs.setdefault(attempt_id, _Log())
+            async with lines.turn:  # in order, each line once
+                body = stored_json({"lines": report.lines, "offset": lines.sent})
                 path = f"/v1/jobs/{format_id(job_id)}/logs"
-                await self._client.ask("POST", path, body, attempt_id=attempt_id)
-                log.sent += len(report.lines)
+                try:
+                    await self._client.ask("POST", path, body, attempt_id=attempt_id)
+                except StaleAttempt:
+                    raise
+                except RefusedError as error:  # lines are worth less than the work that they tell of
+                    log.warning("job %s: lines of its log are lost: %s", format_id(job_id), error)
+                else:
+                    lines.sent += len(report.lines)
         if report.progress is not None:
             values = {"progress": stored_json(report.progress["progress"])}
             await self.ask(job_id, attempt_id, "set_progress", values)
 
-    async def woken(self, lock: str, seconds: float) -> None:  # noqa: ARG002 - as the others have it
+    async def woken(self, block: str, seconds: float) -> None:  # noqa: ARG002 - as the others have it
         """No notification comes here: the line for a lock is asked about again and again."""
         await asyncio.sleep(seconds)
 

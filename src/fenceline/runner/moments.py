@@ -59,4 +59,4 @@ class Moments:
         except StaleAttempt:
             self._executor.abandon(attempt.attempt_id)
         except RefusedError as error:
-            log.warning("job %s: lines of its log are lost: %s", attempt.id, error)
+            log.warning("job %s: its start or its progress could not be told: %s", attempt.id, error)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from fenceline.context.attempt import Ending
 from fenceline.context.failure import describe
-from fenceline.errors import RefusedError
+from fenceline.errors import RefusedError, ResourceLocked
 from fenceline.runner.client import Client
 from fenceline.runner.desk import HttpDesk
 from fenceline.worker.settings import Counters
@@ -116,12 +116,14 @@ class Spool:
                 # One of them cannot be stored; the others must not suffer for it.
                 for ending in endings:
                     await self._send([ending])
-            elif endings[0].outcome == "failed_for_good":
+            elif endings[0].outcome in ("failed", "failed_for_good"):
                 log.error("job %s: not even its failure can be stored: %s", endings[0].attempt.id, error)  # noqa: TRY400 - no bug of ours
                 self._close(endings[0], "stale")
             else:
                 log.error("job %s: its ending was refused, so it fails: %s", endings[0].attempt.id, error)  # noqa: TRY400 - as above
-                failed = Ending(endings[0].attempt, outcome="failed_for_good", error=describe(error, code=error.code))
+                # A resource that a child needs may be free the next time; nothing else will fit better then.
+                outcome = "failed" if isinstance(error, ResourceLocked) else "failed_for_good"
+                failed = Ending(endings[0].attempt, outcome=outcome, error=describe(error, code=error.code))
                 await self._send([failed])
             return
         for ending, item in zip(endings, answer["attempts"], strict=True):

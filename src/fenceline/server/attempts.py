@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
-from fastapi import Body as RawBody
 from fastapi import Header, Path, Response
 from pydantic_core import to_json
 
@@ -32,6 +31,7 @@ from fenceline.server.runner_schemas import (
     LockView,
     LogsBody,
     PhaseBody,
+    ProgressBody,
     SnapshotBody,
     SnapshotView,
     StartView,
@@ -47,7 +47,6 @@ _CODES = ("not_found", "stale_attempt", "too_large", "unsupported_media_type", "
 _NOTHING: dict[int, dict[str, Any]] = {204: {"description": "Written."}}
 
 AttemptId = Annotated[str, Header(alias="Fenceline-Attempt", description="The `attempt_id` of the claim.")]
-Progress = Annotated[dict[str, Any], RawBody(examples=[{"done": 3, "total": 9, "message": "reading"}])]
 StepName = Annotated[str, Path(min_length=1, max_length=200)]
 
 #: What a status means to the state machine, where that is not the same word.
@@ -197,9 +196,9 @@ def _line(line: LineBody, now: datetime) -> dict[str, Any]:
 
 
 @routes.put("/v1/jobs/{id}/progress", **_writes(status=204, answers=_NOTHING))
-async def put_progress(request: ApiRequest, id: str, body: Progress, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def put_progress(request: ApiRequest, id: str, body: ProgressBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
     """Say how far the work is: any object; `done`, `total` and `message` are shown."""
-    await ask(request, id, attempt, "set_progress", progress=_text(body))
+    await ask(request, id, attempt, "set_progress", progress=_text(body.model_dump(exclude_unset=True)))
     return Response(status_code=204)
 
 

@@ -14,6 +14,7 @@ from fenceline.context.attempt import Attempt
 from fenceline.context.context import Context
 from fenceline.context.desk import SqlDesk
 from fenceline.context.failure import ending_of
+from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction, TransactionConnection
 from fenceline.database import runner_calls
 from fenceline.database.calls import Call
@@ -73,13 +74,10 @@ async def _finalize(request: ApiRequest, end: Finish, attempt: Attempt, handler:
             async with transaction.open() as own:
                 own.result = value
         else:
-            loop = asyncio.get_running_loop()
+            blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
 
             def finalize() -> None:
-                def flush() -> None:
-                    asyncio.run_coroutine_threadsafe(context.flush(), loop).result()
-
-                with transaction.open_blocking(flush) as own:
+                with transaction.open_blocking(blocking) as own:
                     own.result = value
 
             await asyncio.to_thread(finalize)

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from fenceline.server.schemas import AT, ID, Body, JobView, Name, View
 
@@ -185,6 +185,18 @@ class LogsBody(Body):
 
     lines: Annotated[list[LineBody], Field(max_length=2000)]
     offset: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class ProgressBody(BaseModel):
+    """Any object; these three are shown."""
+
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"examples": [{"done": 3, "total": 9, "message": "reading"}]}
+    )
+
+    done: float | None = None
+    total: float | None = None
+    message: StrictStr | None = None
 
 
 class PhaseBody(Body):

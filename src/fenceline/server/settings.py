@@ -58,7 +58,14 @@ class ServerSettings:
                 f"without authentication the server listens on loopback only, not on {self.host}: leave out --no-auth, "
                 "or use --host 127.0.0.1"
             )
-        for what in ("pool_size", "max_body_bytes", "requests_per_second", "streams_per_token", "stream_seconds", "runner_lease_seconds"):
+        for what in (
+            "pool_size",
+            "max_body_bytes",
+            "requests_per_second",
+            "streams_per_token",
+            "stream_seconds",
+            "runner_lease_seconds",
+        ):
             if getattr(self, what) <= 0:
                 raise ValueError(f"{what} {getattr(self, what)} is out of range: use more than 0")
         if not 0 <= self.token_cache_seconds <= 2:  # noqa: PLR2004 - the promise about revocation

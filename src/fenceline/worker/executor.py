@@ -25,14 +25,14 @@ from fenceline.context.desk import Desk
 from fenceline.context.endings import ending_with
 from fenceline.context.failure import describe, ending_of, timed_out
 from fenceline.context.lines import current_context
-from fenceline.context.sync_context import SyncContext
+from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled
 from fenceline.worker.board import Board
 from fenceline.worker.isolation import Cell, Isolation
 from fenceline.worker.plan import Plan
 from fenceline.worker.settings import Counters, WorkerSettings
-from fenceline.worker.threads import Threads, wait_on
+from fenceline.worker.threads import Threads
 from fenceline.worker.tracing import all_middlewares
 
 log = logging.getLogger("fenceline.worker")
