@@ -241,6 +241,18 @@ class RoleInUse(RefusedError):
     code = "role_in_use"
 
 
+class UnknownRunner(RefusedError):
+    """There is no such runner, or it is somebody else's."""
+
+    code = "unknown_runner"
+
+
+class ForeignAttempt(RefusedError):
+    """The attempt belongs to a worker, or to a runner of another token."""
+
+    code = "foreign_attempt"
+
+
 class LaneExists(InvalidLane):
     """A lane of that name is there already."""
 
@@ -322,6 +334,8 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL055": ArgsErased,
     "FL060": UnknownHook,
     "FL061": InvalidHook,
+    "FL065": UnknownRunner,
+    "FL066": ForeignAttempt,
 }
 
 

@@ -27,6 +27,10 @@ class Proxy:
         user = self._target.netloc.rpartition("@")[0]
         return f"postgresql://{user}@127.0.0.1:{self._port}{self._target.path}"
 
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
     async def open(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
@@ -35,6 +39,10 @@ class Proxy:
         """Accept no more connections, and cut those that there are."""
         assert self._server is not None
         self._server.close()
+        await self.cut()
+
+    async def cut(self) -> None:
+        """Cut the connections that there are; new ones can be made."""
         pumps = list(self._pumps)
         for pump in pumps:
             pump.cancel()

@@ -3,6 +3,7 @@
 import functools
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 from fenceline import Fenceline
 from fenceline.model.public_id import format_id
@@ -33,7 +34,7 @@ class Operation:
 
     def url(self, **values: str) -> str:
         """With a value for every parameter of the path."""
-        return self.path.format(**{"id": MISSING_ID, "name": "absent", **values})
+        return self.path.format(**{"id": MISSING_ID, "name": "absent", "owner": str(uuid4()), **values})
 
 
 @functools.cache

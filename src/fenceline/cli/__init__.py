@@ -14,6 +14,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("fenceline.cli.demo", "Kill and freeze workers, and lose nothing."),
         "worker": ("fenceline.cli.worker", "Run the jobs of APP."),
         "server": ("fenceline.cli.server", "Serve HTTP until SIGTERM or Ctrl-C."),
+        "runner": ("fenceline.cli.runner", "Run the jobs of APP over HTTP only."),
     },
     "Watch and steer": {
         "enqueue": ("fenceline.cli.enqueue", "Enqueue a job of KIND, and print its id."),

@@ -25,6 +25,9 @@ from fenceline.cli.settings import setting_option
 )
 @setting_option("--connections", key="server.connections", default=10, help="To the database, at most.")
 @setting_option(
+    "--runner-lease", key="server.runner_lease", default=60.0, help="Seconds until a silent runner is offline."
+)
+@setting_option(
     "--streams-per-token",
     key="server.streams_per_token",
     default=2000,
@@ -71,6 +74,7 @@ def server(
     requests_per_second: float,
     max_body_bytes: int,
     connections: int,
+    runner_lease: float,
     streams_per_token: int,
     hooks_allow_http: bool,
     hooks_allow_private: bool,
@@ -116,6 +120,7 @@ def server(
             requests_per_second=requests_per_second,
             max_body_bytes=max_body_bytes,
             pool_size=connections,
+            runner_lease_seconds=runner_lease,
             streams_per_token=streams_per_token,
             hooks_allow_http=hooks_allow_http,
             hooks_allow_private=hooks_allow_private,

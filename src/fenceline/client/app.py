@@ -132,6 +132,11 @@ class Handler(Generic[P, R]):
         return json.dumps(self.says) if self.says else None
 
     @property
+    def declaration(self) -> dict[str, Any]:
+        """What the database should know of the kind: what the decorator says, and that results need a finalizer."""
+        return {**self.says, "finalizer": True} if self.own_finalizer is not None else self.says
+
+    @property
     def has_validate(self) -> bool:
         """Whether checking args runs code of the application's own, which may take its time."""
         return self._validate is not None

@@ -3,6 +3,7 @@
 The work is done on an event loop in another thread; a step's function runs right here, in the handler's own.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,6 +30,15 @@ T = TypeVar("T")
 
 class Wait(Protocol):
     def __call__(self, coroutine: Coroutine[Any, Any, T], /) -> T: ...
+
+
+def wait_on(loop: asyncio.AbstractEventLoop) -> Wait:
+    """For a thread: have a coroutine run on the loop, and wait for it."""
+
+    def wait(coroutine: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+    return wait
 
 
 class SyncContext:

@@ -16,11 +16,12 @@ from fastapi import APIRouter, FastAPI
 from fenceline.client.app import Fenceline
 from fenceline.client.listener import Listener
 from fenceline.client.maintenance import Maintenance
-from fenceline.database import stream_calls
+from fenceline.database import stream_calls, worker_calls
 from fenceline.model.identity import Identity
 from fenceline.server import (
     access,
     admin,
+    attempts,
     audit,
     bulk,
     health,
@@ -31,6 +32,8 @@ from fenceline.server import (
     metrics,
     openapi,
     problems,
+    ready,
+    runners,
     schedules,
     stats,
     streams,
@@ -51,6 +54,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     jobs.routes,
     job_verbs.routes,
     job_records.routes,
+    runners.routes,
+    attempts.routes,
     admin.routes,
     audit.routes,
     streams.routes,
@@ -73,6 +78,7 @@ class Server:
         self.app = app
         self.caller = app.make_caller(settings.pool_size)
         self.metrics = metrics.ServerMetrics(self.caller)
+        self.ready = ready.ReadyLanes()
         self.rate_limit = RateLimit(settings.requests_per_second)
         self.authenticator = Authenticator(
             self.caller,
@@ -86,7 +92,10 @@ class Server:
             stream_seconds=settings.stream_seconds,
         )
         #: What this server listens for, all on one connection: channel → what to do with the payload.
-        self.channels: dict[str, Callable[[str], None]] = {stream_calls.CHANGED: self.hub.hear}
+        self.channels: dict[str, Callable[[str], None]] = {
+            stream_calls.CHANGED: self.hub.hear,
+            ready.CHANNEL: self.ready.hear,
+        }
 
     async def identify(self, request: ApiRequest) -> Identity:
         """Who asks. Raises Problem `unauthenticated`."""
@@ -113,6 +122,10 @@ class Server:
         )
         if self.settings.deliver:
             tasks.append(asyncio.create_task(deliverer.run(), name="webhooks"))
+        if self.app.handlers:
+            # Kinds with a finalizer must be known before the first runner reports the end of one.
+            kinds = {kind: handler.declaration for kind, handler in self.app.handlers.items()}
+            await self.caller.call(worker_calls.declare_kinds(kinds))
         try:
             yield
         finally:

@@ -37,8 +37,9 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "internal": (500, "A mistake of the server's; it is in its log."),
     "draining": (503, "The system accepts no new jobs now."),
     "unavailable": (503, "The database does not answer."),
+    "finalizer_missing": (503, "The kind has a finalizer, and this server was started without the app that has it."),
 }
-_WITH_RETRY = ("limited", "draining", "unavailable")
+_WITH_RETRY = ("limited", "draining", "unavailable", "finalizer_missing")
 
 
 class Problem(HTTPException):
@@ -92,6 +93,9 @@ _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.TooLarge: "too_large",
     errors.Draining: "draining",
     errors.NotYours: "forbidden",
+    errors.UnknownRunner: "not_found",
+    errors.WorkerLost: "not_found",
+    errors.ForeignAttempt: "forbidden",
 }
 #: The member that names the culprit.
 _CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status"}

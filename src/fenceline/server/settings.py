@@ -31,6 +31,7 @@ class ServerSettings:
     stream_seconds: how long a stream stays open; clients come back where they stopped.
     hooks_allow_http, hooks_allow_private: let outgoing webhooks go to http:// addresses, and into private networks.
     deliver: make the deliveries of outgoing webhooks here.
+    runner_lease_seconds: a runner that is silent for so long is offline, and its jobs go to others.
     no_auth: everybody is platform_admin; on loopback only.
     """
 
@@ -48,6 +49,7 @@ class ServerSettings:
     deliver: bool = True
     hooks_allow_http: bool = False
     hooks_allow_private: bool = False
+    runner_lease_seconds: float = 60.0
     oidc: OidcSettings | None = field(default=None)
 
     def __post_init__(self) -> None:
@@ -56,7 +58,14 @@ class ServerSettings:
                 f"without authentication the server listens on loopback only, not on {self.host}: leave out --no-auth, "
                 "or use --host 127.0.0.1"
             )
-        for what in ("pool_size", "max_body_bytes", "requests_per_second", "streams_per_token", "stream_seconds"):
+        for what in (
+            "pool_size",
+            "max_body_bytes",
+            "requests_per_second",
+            "streams_per_token",
+            "stream_seconds",
+            "runner_lease_seconds",
+        ):
             if getattr(self, what) <= 0:
                 raise ValueError(f"{what} {getattr(self, what)} is out of range: use more than 0")
         if not 0 <= self.token_cache_seconds <= 2:  # noqa: PLR2004 - the promise about revocation

@@ -87,7 +87,7 @@ class Child:
                 '`fenceline worker module:app`, or app.run_worker(import_name="module:app")'
             )
         await self._claim_line.call(
-            worker_calls.declare_kinds({kind: handler.says for kind, handler in self._app.handlers.items()})
+            worker_calls.declare_kinds({kind: handler.declaration for kind, handler in self._app.handlers.items()})
         )
         lanes = self._settings.lanes
         host, pid = socket.gethostname(), os.getpid()

@@ -23,16 +23,16 @@ from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
 from fenceline.context.desk import Desk
 from fenceline.context.endings import ending_with
+from fenceline.context.failure import describe, ending_of, timed_out
 from fenceline.context.lines import current_context
-from fenceline.context.sync_context import SyncContext
+from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled
 from fenceline.worker.board import Board
-from fenceline.worker.failure import describe, ending_of, timed_out
 from fenceline.worker.isolation import Cell, Isolation
 from fenceline.worker.plan import Plan
 from fenceline.worker.settings import Counters, WorkerSettings
-from fenceline.worker.threads import Threads, wait_on
+from fenceline.worker.threads import Threads
 from fenceline.worker.tracing import all_middlewares
 
 log = logging.getLogger("fenceline.worker")
@@ -95,7 +95,7 @@ class Executor:
         self._waiting: dict[str, deque[Attempt]] = {mode: deque() for mode in self._limits}
         self._at_work = dict.fromkeys(self._limits, 0)  # tasks, also of attempts that are over
         self._threads = Threads(self._place_is_free)
-        self._isolation = Isolation(app_name, settings)
+        self._isolation = Isolation(app_name, settings, has_database=desk.has_database)
         self.running: dict[UUID, Execution] = {}
         self._news = asyncio.Event()
         self._shutting_down = False
@@ -123,6 +123,11 @@ class Executor:
     def lost_places(self) -> int:
         """Places that handlers keep although their attempts are over."""
         return self._threads.lost + sum(self._at_work.values()) - len(self.running)
+
+    @property
+    def held(self) -> list[UUID]:
+        """The attempts that run or wait to."""
+        return [*self.running, *(attempt.attempt_id for queue in self._waiting.values() for attempt in queue)]
 
     def free(self, mode: str) -> int:
         return self._limits[mode] - self._busy(mode) - len(self._waiting[mode])
@@ -302,9 +307,12 @@ class Executor:
         return await self._returned(execution, value)
 
     async def _returned(self, execution: Execution, value: Any) -> Ending:
-        """A handler's value as the end of its attempt; with a finalizer, in a transaction of its own."""
+        """A handler's value as the end of its attempt; with a finalizer, in a transaction of its own.
+
+        Without a database here, whoever is told the end runs the finalizer.
+        """
         plan, attempt, context = execution.plan, execution.attempt, execution.context
-        if plan.finalizer is not None and context.transaction_done is None:
+        if plan.finalizer is not None and context.transaction_done is None and self._desk.has_database:
             await self._finalize(execution, value)
         if context.transaction_done is not None:
             return Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)

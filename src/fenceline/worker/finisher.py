@@ -10,10 +10,10 @@ from uuid import UUID
 
 from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.context.desk import RunCall
+from fenceline.context.failure import describe
 from fenceline.database import context_calls, worker_calls
 from fenceline.database.calls import Row
 from fenceline.errors import ConnectionLost, RefusedError, ResourceLocked
-from fenceline.worker.failure import describe
 from fenceline.worker.settings import Counters
 
 log = logging.getLogger("fenceline.worker")

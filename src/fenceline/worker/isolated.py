@@ -3,11 +3,11 @@
 One attempt at a time, in the main thread, as some libraries want it. A second thread hears what the worker has to say,
 so that a request to stop arrives while a blocking handler runs. Messages are JSON lines.
 
-From the worker: {"log_format", "worker"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"} (the handler is
-asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number, "value" or
-"refused" or "failed"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]}, {"progress"},
-{"ending"} (whether a transaction of the handler's is about to end the attempt), {"ask": number, "operation", "values"},
-and for each run {"ended": how, "reusable"} or {"stopped"}.
+From the worker: {"log_format", "worker", "has_database"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"}
+(the handler is asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number,
+"value" or "refused" or "failed"} and {"bye"}. To the worker: {"ready"}, {"line": [message, level, fields]},
+{"progress"}, {"ending"} (whether a transaction of the handler's is about to end the attempt), {"ask": number,
+"operation", "values"}, and for each run {"ended": how, "reusable"} or {"stopped"}.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ from fenceline.context import preparation
 from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.context.context import Context
 from fenceline.context.endings import ending_with
+from fenceline.context.failure import describe, ending_of
 from fenceline.context.lines import MAX_MESSAGE, bounded_fields, current_context, job_logging
 from fenceline.context.sync_context import SyncContext
 from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled, ConnectionLost, refused_as
 from fenceline.model.json_text import stored_json
 from fenceline.worker.application import load_app
-from fenceline.worker.failure import describe, ending_of
 from fenceline.worker.hooks import StartupFailed, lifespan
 from fenceline.worker.logs import configure_logging
 from fenceline.worker.output import redact_output
@@ -76,9 +76,8 @@ class Talk:
 class TalkDesk:
     """A desk that passes everything on to the worker. Any thread may ask; the one that hears gives the answers."""
 
-    has_database = True
-
-    def __init__(self, talk: Talk) -> None:
+    def __init__(self, talk: Talk, *, has_database: bool) -> None:
+        self.has_database = has_database
         self._talk = talk
         self._numbers = itertools.count()
         self._asked: dict[int, Future[Any]] = {}
@@ -144,9 +143,9 @@ class IsolatedContext(Context):
 
 
 class Program:
-    def __init__(self, app: Fenceline, talk: Talk) -> None:
+    def __init__(self, app: Fenceline, talk: Talk, *, has_database: bool) -> None:
         self._talk = talk
-        self._desk = TalkDesk(talk)
+        self._desk = TalkDesk(talk, has_database=has_database)
         middlewares = all_middlewares(app)
         self._plans = {kind: Plan(handler, middlewares) for kind, handler in app.handlers.items()}
         self._app = app
@@ -200,7 +199,7 @@ class Program:
                 value = runner.run(self._on_loop(plan, attempt, context), context=contextvars.copy_context())
             else:
                 value = plan.call_blocking(attempt, SyncContext(context, self._wait))
-            if plan.finalizer is not None and context.transaction_done is None:
+            if plan.finalizer is not None and context.transaction_done is None and self._desk.has_database:
                 self._finalize(runner, plan, context, value)
             ending: Ending | None = ending_with(attempt, context, value, plan.encode_result)
         except MemoryError as error:
@@ -290,7 +289,7 @@ def main() -> None:
     redact_output()
     configure_logging(hello["log_format"], worker=hello["worker"])
     try:
-        Program(load_app(sys.argv[1]), talk).run()
+        Program(load_app(sys.argv[1]), talk, has_database=hello["has_database"]).run()
     except StartupFailed as error:
         log.error("%s", error, exc_info=error.__cause__)  # noqa: TRY400 - the cause
         os._exit(1)

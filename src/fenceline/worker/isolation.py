@@ -49,7 +49,7 @@ class Cell:
         self._asked: set[asyncio.Task[None]] = set()
 
     @classmethod
-    async def start(cls, app_name: str, log_format: str, worker_id: int, living: "set[Cell]") -> "Cell":
+    async def start(cls, app_name: str, hello: dict[str, Any], living: "set[Cell]") -> "Cell":
         """A cell that is ready; it is in `living` until its process has ended. Raises CellNotStarted."""
         ours, theirs = socket.socketpair()
         try:
@@ -67,7 +67,7 @@ class Cell:
         living.add(cell)
         cell.watch.add_done_callback(lambda _watch: living.discard(cell))
         try:
-            cell._link.send(log_format=log_format, worker=worker_id)
+            cell._link.send(**hello)
             async with asyncio.timeout(START_SECONDS):
                 ready = await cell._link.receive()
         except BaseException as error:
@@ -174,8 +174,9 @@ async def carry_out(context: "Context", operation: str, values: dict[str, Any]) 
 
 
 class Isolation:
-    def __init__(self, app_name: str | None, settings: WorkerSettings) -> None:
+    def __init__(self, app_name: str | None, settings: WorkerSettings, *, has_database: bool) -> None:
         self._app_name = app_name
+        self._has_database = has_database
         self._log_format = settings.log_format
         self._cells: set[Cell] = set()  # until their processes have ended
         self._idle: list[Cell] = []
@@ -236,7 +237,8 @@ class Isolation:
     async def _start(self) -> Cell:
         if self._app_name is None:
             raise CellNotStarted("the app's import name is not known")
-        return await Cell.start(self._app_name, self._log_format, self.worker_id, self._cells)
+        hello = {"log_format": self._log_format, "worker": self.worker_id, "has_database": self._has_database}
+        return await Cell.start(self._app_name, hello, self._cells)
 
 
 def _death(exit_code: int) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import Any
 from fenceline.client.app import Handler, Middleware
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
+from fenceline.context.failure import describe
 from fenceline.context.sync_context import SyncContext
-from fenceline.worker.failure import describe
 
 AWAITING = frozenset({"GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH", "SEND", "YIELD_VALUE"})
 

@@ -7,11 +7,9 @@ place is free when its thread has returned, not when somebody stops waiting for 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, TypeVar
-
-from fenceline.context.sync_context import Wait
 
 T = TypeVar("T")
 
@@ -73,12 +71,3 @@ class _Item:
         self.loop = loop
         self.future = future
         self.function = function
-
-
-def wait_on(loop: asyncio.AbstractEventLoop) -> Wait:
-    """For a thread: have a coroutine run on the loop, and wait for it."""
-
-    def wait(coroutine: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
-
-    return wait

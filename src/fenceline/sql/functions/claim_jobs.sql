@@ -1,7 +1,8 @@
 -- Claims up to p_limit jobs of one lane for a worker: each becomes an attempt with a fresh fence (attempt_id) and a
 -- higher token, in the lane's order.
 --
--- p_kinds         the kinds the worker can run; null: those it registered with, or all
+-- p_kinds         the kinds the worker can run; null: those it registered with, or all. A runner that is bound to a
+--                 tenant gets that tenant's jobs only
 -- p_request_id    makes a repeat safe: the same request again returns the attempts of the first that are still live
 -- p_wait_seconds  when nothing is claimed, remember for so long that this worker waits, so that enqueue notifies it
 -- p_alone         claim a suspect, to be run alone in its process (see pick_ready)
@@ -49,6 +50,7 @@ declare
   v_exclusive boolean;
   v_limit integer := least(greatest(p_limit, 0), 10000);
   v_kinds text[] := p_kinds;
+  v_tenant text;
   v_worker record;
   v_pick record;
   v_found boolean := false;
@@ -69,9 +71,7 @@ begin
     return query select * from fenceline.claimed_before(p_worker_id, p_request_id);
     return;
   end if;
-  if v_kinds is null then
-    select w.kinds into v_kinds from fenceline.worker w where w.id = p_worker_id;
-  end if;
+  select coalesce(p_kinds, w.kinds), w.tenant into v_kinds, v_tenant from fenceline.worker w where w.id = p_worker_id;
 
   if exists (select 1 from fenceline.key_check c where c.id >= fenceline.id_at(v_now - interval '2 seconds')) then
     perform fenceline.admit_keys(fenceline.id_at(v_now - interval '2 seconds'));
@@ -98,7 +98,9 @@ begin
   end if;
 
   if v_limit > 0 then
-    if v_lane.fair then
+    if v_tenant is not null then
+      v_pick := fenceline.pick_tenant(p_lane, v_tenant, v_kinds, v_limit, p_alone);
+    elsif v_lane.fair then
       v_pick := fenceline.pick_fair(p_lane, v_kinds, v_limit, p_alone);
       if cardinality(v_pick.rows) = 0 then
         -- A job whose enqueue was open while the lane became fair is not marked as such: it comes last, but it comes.

@@ -2,6 +2,7 @@
 -- renews.
 --
 -- p_kinds     the kinds it has handlers for; null: all
+-- p_tenant, p_owner   of a runner: whose jobs it may claim (null: everybody's), and who may write for it
 -- Raises FL007 for a lease outside 0.1 to 86400 seconds.
 -- roles: worker
 create or replace function fenceline.register_worker(
@@ -14,7 +15,9 @@ create or replace function fenceline.register_worker(
   p_version text default null,
   p_supervisor_id integer default null,
   p_runner boolean default false,
-  p_labels jsonb default null
+  p_labels jsonb default null,
+  p_tenant text default null,
+  p_owner text default null
 ) returns integer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -26,9 +29,10 @@ begin
       message = format('lease of %s seconds is out of range: use 0.1 to 86400', p_lease_seconds);
   end if;
   insert into fenceline.worker (name, host, pid, version, supervisor_id, runner, lanes, kinds, labels, lease_seconds,
-                                lease_until, heartbeat_at, started_at)
+                                lease_until, heartbeat_at, started_at, tenant, owner)
   values (left(coalesce(p_name, 'worker'), 200), p_host, p_pid, p_version, p_supervisor_id, p_runner, p_lanes,
-          p_kinds, p_labels, p_lease_seconds, v_now + make_interval(secs => p_lease_seconds), v_now, v_now)
+          p_kinds, p_labels, p_lease_seconds, v_now + make_interval(secs => p_lease_seconds), v_now, v_now,
+          p_tenant, p_owner)
   returning id into v_id;
   return v_id;
 end;

@@ -1,9 +1,10 @@
 -- The fleet at this moment, as JSON: whether it drains, every lane with what is measured and the jobs that use its slots
 -- (the 100 oldest), workers and runners with their last heartbeat.
 --
--- p_tenant    only this tenant's jobs count and are shown; null: all. Lanes and workers belong to everybody.
--- A worker that was not heard of for p_offline_seconds is `offline`; one that signed off is not shown, and one that has been
--- offline for a day neither.
+-- p_tenant    only this tenant's jobs count and are shown; null: all. Lanes and workers belong to everybody, a runner that
+--             is bound to a tenant to that one.
+-- A worker whose lease is over, or that was not heard of for p_offline_seconds, is `offline`; one that signed off is not
+-- shown, and one that has been offline for a day neither.
 -- roles: reader
 create or replace function fenceline.fleet_status(p_tenant text default null, p_offline_seconds double precision default 60)
 returns jsonb
@@ -24,13 +25,15 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select w.runner, w.name, w.id, jsonb_build_object(
       'id', w.id, 'name', w.name, 'host', w.host, 'pid', w.pid, 'version', w.version, 'lanes', w.lanes,
       'labels', w.labels, 'started_at', w.started_at, 'heartbeat_at', w.heartbeat_at,
-      'status', case when w.heartbeat_at < fenceline.clock() - make_interval(secs => p_offline_seconds) then 'offline'
+      'status', case when w.lease_until < fenceline.clock()
+                       or w.heartbeat_at < fenceline.clock() - make_interval(secs => p_offline_seconds) then 'offline'
                      else 'online' end,
       'in_use', (select count(*) from slot s where s.worker_id = w.id)) as json
     from fenceline.worker w
     -- Who signed off, did so before the lease was over; who was swept, after.
     where (w.stopped_at is null or w.stopped_at >= w.lease_until)
       and w.heartbeat_at > fenceline.clock() - interval '1 day'
+      and (p_tenant is null or w.tenant is null or w.tenant = p_tenant)
   )
   select jsonb_build_object(
     'draining', (select s.draining from fenceline.setting s),

@@ -1,0 +1,1 @@
+"""`fenceline runner`: runs jobs over HTTP only, with the same handlers and the same `ctx` as a worker."""

@@ -1,0 +1,30 @@
+-- Like pick_ready, for a runner that is bound to a tenant: that tenant's jobs, in the lane's order.
+--
+-- In a fair lane they are found by ready_fair, however many jobs others have there; in any other lane the scan walks over
+-- the jobs of other tenants that come first. The round robin of a fair lane does not count these claims.
+-- roles: none
+create or replace function fenceline.pick_tenant(
+  p_lane text,
+  p_tenant text,
+  p_kinds text[],
+  p_limit integer,
+  p_alone boolean,
+  out rows tid[],
+  out uses integer
+)
+language plpgsql as $$
+begin
+  select coalesce(array_agg(p.ctid), '{}'), coalesce(bit_or(p.uses), 0) into rows, uses
+  from (select r.ctid, r.uses from fenceline.ready r
+        where r.fair and r.lane = p_lane and r.tenant = p_tenant
+          and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
+        order by r.priority desc, r.seq limit p_limit for update skip locked) p;
+  if cardinality(rows) = 0 then
+    select coalesce(array_agg(p.ctid), '{}'), coalesce(bit_or(p.uses), 0) into rows, uses
+    from (select r.ctid, r.uses from fenceline.ready r
+          where r.lane = p_lane and r.tenant = p_tenant
+            and (p_kinds is null or r.kind = any(p_kinds)) and (r.deaths is null) <> p_alone
+          order by r.lane, r.priority desc, r.seq limit p_limit for update skip locked) p;
+  end if;
+end;
+$$;

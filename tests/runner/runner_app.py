@@ -1,0 +1,59 @@
+"""Handlers for runner programs. The database is out of their reach."""
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from fenceline import Context, Fenceline, SyncContext
+
+app = Fenceline("postgresql://nobody@127.0.0.1:1/nowhere")
+
+
+def note(word: str, job: str) -> None:
+    with Path(os.environ["LEDGER"]).open("a") as ledger:
+        ledger.write(f"{word} {job} {os.getpid()}\n")
+
+
+@app.job()
+async def add(a: int, b: int) -> int:
+    return a + b
+
+
+@app.job()
+async def fail() -> None:
+    raise RuntimeError("no")
+
+
+@app.job()
+async def hang(seconds: float, ctx: Context) -> str:
+    """Blocks the event loop."""
+    note("start", ctx.job)
+    time.sleep(seconds)  # noqa: ASYNC251 - that is the point
+    return "hung"
+
+
+@app.job()
+def block(seconds: float, ctx: SyncContext) -> str:
+    note("start", ctx.job)
+    time.sleep(seconds)
+    return "slept"
+
+
+@app.job(isolated=True)
+def apart(n: int, ctx: SyncContext) -> dict[str, Any]:
+    ctx.log("from a process of its own", n=n)
+    with ctx.lock("apart", 1):
+        value = ctx.step("double", lambda: n * 2)
+    return {"value": value, "pid": os.getpid()}
+
+
+@app.job(isolated=True)
+def die() -> None:
+    os._exit(7)
+
+
+@app.job()
+def die_together(ctx: SyncContext) -> None:
+    note("start", ctx.job)
+    os.kill(os.getpid(), 9)

@@ -1,0 +1,352 @@
+"""Every verb of `ctx` over HTTP, on a runner that could not reach a database if it tried."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from tests.conftest import Connect
+from tests.runner.conftest import LiveServer, running, unreachable
+from tests.worker.fleet import until
+
+from fenceline import Context, Fenceline, Job, RetryLater, Snooze, SyncContext, WithErrors
+from fenceline.errors import Superseded, Unsupported
+
+
+async def ended(job: Job[Any], seconds: float = 30.0) -> Any:
+    """How a job ended: its record."""
+
+    async def final() -> Any:
+        record = await job.get()
+        return record if record.finished_at is not None else None
+
+    return await until(final, f"{job.id} ends", seconds=seconds)
+
+
+async def test_async_and_blocking_handlers_run(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    async def double(n: int) -> int:
+        return n * 2
+
+    @app.job()
+    async def slow(n: int, ctx: Context) -> str:
+        await asyncio.sleep(0.01)
+        return f"{ctx.job.kind} {n} {ctx.attempt} {ctx.tenant} {ctx.job.labels}"
+
+    @app.job()
+    def blocking(n: int, ctx: SyncContext) -> int:
+        ctx.log("here", n=n)
+        return n + 1
+
+    jobs = [await live.app.enqueue(kind, {"n": 4}, labels={"a": "b"}) for kind in ("double", "slow", "blocking")]
+    async with running(app, live.url, token):
+        results = [await job.result(timeout=30) for job in jobs]
+    assert results == [8, "slow 4 1 default {'a': 'b'}", 5]
+    [line] = await jobs[2].logs()
+    assert (line.message, line.fields) == ("here", {"n": 4})
+
+
+async def test_steps_are_skipped_on_retry_and_a_checkpoint_is_resumed(live: LiveServer, token: str) -> None:
+    app = unreachable()
+    ran: list[Any] = []
+
+    def load(path: str) -> dict[str, int]:
+        ran.append(path)
+        return {"rows": len(ran)}
+
+    @app.job()
+    async def work(ctx: Context) -> list[Any]:
+        await ctx.list_steps("load", "odd/name #1", "last")
+        rows = [await ctx.step("load", load, "a"), await ctx.step("odd/name #1", load, "b")]
+        before = ctx.resume
+        await ctx.checkpoint({"attempt": ctx.attempt, "zero": "\u0394"})
+        if ctx.attempt == 1:
+            raise RetryLater(after=0)
+        return [rows, before]
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token):
+        assert await job.result(timeout=30) == [[{"rows": 1}, {"rows": 2}], {"attempt": 1, "zero": "\u0394"}]
+    assert ran == ["a", "b"]
+
+
+async def test_a_blocking_handler_has_the_same_verbs(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    def child() -> None: ...
+
+    @app.job()
+    def work(ctx: SyncContext) -> dict[str, Any]:
+        with ctx.phase("one"), ctx.lock("thing", 7):
+            counts = ctx.items.complete("a", "b")
+        step = ctx.step("s", lambda: 3)
+        made = ctx.enqueue("child", priority=2)
+        assert ctx.guard_newer("doc", 5)
+        ctx.checkpoint([1])
+        ctx.progress(done=1, total=2)
+        return {"counts": counts, "step": step, "child": made.id}
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token):
+        result = await job.result(timeout=30)
+        assert result["counts"] == {"in_progress": 0, "completed": 2, "skipped": 0, "failed": 0}
+        assert result["step"] == 3
+        record = await ended(live.app.jobs.handle(result["child"]))
+    assert (record.parent, record.priority) == (job.id, 2)
+
+
+async def test_progress_phases_items_and_logs_arrive(live: LiveServer, token: str) -> None:
+    app = unreachable()
+    seen, go_on = asyncio.Event(), asyncio.Event()
+
+    @app.job()
+    async def work(ctx: Context) -> int:
+        for n in range(3):
+            ctx.log(f"line {n}", level="debug")
+        async with ctx.phase("inventory"):
+            await ctx.progress(done=3, total=9, message="m")
+            await ctx.items.start("a", "b")
+            await ctx.items.fail("a", error="broken")
+            await ctx.items.skip("c", reason="old")
+        seen.set()
+        await go_on.wait()
+        ctx.log("last")
+        return 1
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token):
+        await asyncio.wait_for(seen.wait(), 30)
+
+        async def shown() -> bool:
+            return await job.status() == "running" and len(await job.logs()) == 3
+
+        await until(shown, "the job is running and has logged")
+        record = await job.get()
+        go_on.set()
+        final = await ended(job)
+    progress = record.progress or {}
+    assert (record.phase, progress["done"], progress["items"]["in_progress"]) == ("inventory", 3, ["b"])
+    assert progress["items"]["skipped"] == [{"item": "c", "reason": "old"}]
+    assert (final.status, final.errors) == (
+        "succeeded_with_errors",
+        [{"item": "a", "error": "broken", "phase": "inventory"}],
+    )
+    assert [line.message for line in await job.logs()] == ["line 0", "line 1", "line 2", "last"]
+
+
+async def test_ends_that_handlers_steer(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    async def work(how: str, ctx: Context) -> Any:
+        match how:
+            case "errors":
+                return WithErrors({"n": 1}, ["one"])
+            case "snooze" if ctx.token & 0xFFFF == 1:
+                raise Snooze(0.01)
+            case "boom":
+                raise ValueError("boom")
+            case "transaction":
+                try:
+                    async with ctx.transaction():
+                        pass
+                except Unsupported as error:
+                    return str(error)[:17]
+        return ctx.attempt
+
+    jobs = {how: await live.app.enqueue("work", {"how": how}, max_attempts=1)
+            for how in ("errors", "snooze", "boom", "transaction")}  # fmt: skip
+    async with running(app, live.url, token):
+        ends = {how: await ended(job) for how, job in jobs.items()}
+    assert (ends["errors"].status, ends["errors"].result, ends["errors"].errors) == (
+        "succeeded_with_errors", {"n": 1}, ["one"],
+    )  # fmt: skip
+    assert (ends["snooze"].status, ends["snooze"].result) == ("succeeded", 1)
+    assert (ends["boom"].status, ends["boom"].error["message"]) == ("failed", "boom")
+    assert "Traceback" in ends["boom"].error["traceback"]
+    assert ends["transaction"].result == "ctx.transaction()"
+
+
+async def test_children_and_parents(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    async def family(ctx: Context) -> list[str]:
+        made = await ctx.enqueue_many("part", [{"n": 1}, {"n": 2}])
+        last = await ctx.enqueue("sum", after=[job.id for job in made])
+        return [last.id]
+
+    @app.job()
+    async def part(n: int) -> int:
+        return n * 10
+
+    @app.job(kind="sum")
+    async def sum_up(ctx: Context) -> int:
+        return sum(parent.result for parent in ctx.parents)
+
+    job = await live.app.enqueue("family")
+    async with running(app, live.url, token):
+        [last] = await job.result(timeout=30)
+        assert await live.app.jobs.handle(last).result(timeout=30) == 30
+
+
+async def test_a_lock_excludes_a_worker_on_the_same_database(live: LiveServer, token: str, database: str) -> None:
+    inside = 0
+    most = 0
+    ran: set[str] = set()
+
+    async def critical(who: str, ctx: Context) -> None:
+        nonlocal inside, most
+        async with ctx.lock("printer", 1):
+            inside += 1
+            most = max(most, inside)
+            ran.add(who)
+            await asyncio.sleep(0.02)
+            inside -= 1
+
+    over_http, over_sql = unreachable(), Fenceline(database)
+
+    @over_http.job(kind="work")
+    async def by_runner(ctx: Context) -> None:
+        await critical("runner", ctx)
+
+    @over_sql.job(kind="work")
+    async def by_worker(ctx: Context) -> None:
+        await critical("worker", ctx)
+
+    jobs = [await live.app.enqueue("work") for _ in range(24)]
+    async with running(over_http, live.url, token, concurrency=4):
+        working = asyncio.create_task(over_sql.run_worker(concurrency=4, grace_seconds=5))
+        for job in jobs:
+            await job.result(timeout=60)
+        working.cancel()
+        await asyncio.wait({working})
+    await over_sql.close()
+    assert most == 1
+    assert ran == {"runner", "worker"}
+
+
+async def test_an_older_version_is_superseded(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    async def write(version: int, ctx: Context) -> bool:
+        return await ctx.guard_newer("edition 1", version)
+
+    @app.job()
+    async def give_way(version: int, ctx: Context) -> str:
+        try:
+            await ctx.guard_newer("edition 1", version)
+        except Superseded:
+            return "gave way"
+        return "wrote"
+
+    async with running(app, live.url, token):
+        assert await (await live.app.enqueue("write", {"version": 7})).result(timeout=30) is True
+        assert await (await live.app.enqueue("give_way", {"version": 6})).result(timeout=30) == "gave way"
+        record = await ended(await live.app.enqueue("write", {"version": 5}))
+    assert (record.status, record.error["code"]) == ("cancelled", "superseded")
+
+
+async def test_a_cancel_reaches_the_handler(live: LiveServer, token: str) -> None:
+    app = unreachable()
+    started = asyncio.Event()
+
+    @app.job()
+    async def work(ctx: Context) -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token, lease_seconds=2.0):
+        await asyncio.wait_for(started.wait(), 30)
+        await job.cancel(reason="not needed")
+        record = await ended(job)
+    assert (record.status, record.error["code"]) == ("cancelled", "cancelled")
+
+
+async def test_a_handler_whose_attempt_is_gone_is_stopped(live: LiveServer, token: str) -> None:
+    app = unreachable()
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    @app.job()
+    async def work(ctx: Context) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token, lease_seconds=2.0) as runner:
+        await asyncio.wait_for(started.wait(), 30)
+        await job.cancel(force=True)
+        await asyncio.wait_for(stopped.wait(), 30)
+    assert runner.counters.stale == 1
+
+
+async def test_a_configuration_that_changed_since_it_was_planned_runs_nothing(live: LiveServer, token: str) -> None:
+    app = unreachable()
+
+    @app.job()
+    async def deploy() -> str:
+        return "deployed"
+
+    @deploy.snapshot
+    def configuration() -> dict[str, int]:
+        return {"size": 3}
+
+    async def planned(snapshot: dict[str, int]) -> Job[Any]:
+        text = json.dumps(snapshot)
+        async with live.app.caller().transaction_connection() as own:
+            required = await own.fetchval("select fenceline.snapshot_hash($1::jsonb)", text)
+        return await live.app.enqueue("deploy", snapshot=snapshot, requires_hash=required)
+
+    same, other = await planned({"size": 3}), await planned({"size": 4})
+    async with running(app, live.url, token):
+        assert await same.result(timeout=30) == "deployed"
+        record = await ended(other)
+    assert (record.status, record.error["code"]) == ("failed", "plan_hash_mismatch")
+
+
+async def test_what_cannot_be_stored_fails_its_job_alone(live: LiveServer, token: str, connect: Connect) -> None:
+    app = unreachable()
+    connection = await connect()
+    await connection.execute("update fenceline.setting set max_result_bytes = 1000")
+
+    @app.job()
+    async def work(size: int) -> str:
+        return "x" * size
+
+    jobs = [await live.app.enqueue("work", {"size": size}) for size in (1, 2000, 2)]
+    async with running(app, live.url, token):
+        records = [await ended(job) for job in jobs]
+    assert [record.status for record in records] == ["succeeded", "failed", "succeeded"]
+    assert records[1].error["code"] == "too_large"
+
+
+@pytest.mark.parametrize("grace", [0.0, 5.0])
+async def test_shutdown_lets_handlers_finish_or_gives_their_jobs_back(
+    live: LiveServer, token: str, grace: float, connect: Connect
+) -> None:
+    app = unreachable()
+    started = asyncio.Event()
+
+    @app.job()
+    async def work() -> str:
+        started.set()
+        await asyncio.sleep(0.5)
+        return "done"
+
+    job = await live.app.enqueue("work")
+    async with running(app, live.url, token, grace_seconds=grace):
+        await asyncio.wait_for(started.wait(), 30)
+        asked = time.monotonic()
+    assert time.monotonic() - asked < grace + 2
+    assert await job.status() == ("succeeded" if grace else "queued")
+    connection = await connect()
+    assert await connection.fetchval("select stopped_at is not null from fenceline.worker where runner") is True

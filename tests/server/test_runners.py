@@ -1,0 +1,238 @@
+import asyncio
+import time
+from typing import Any
+
+import httpx
+import pytest
+from tests.server.conftest import AsRole
+from tests.server.runner_calls import claim, claim_one, register
+from tests.server.test_jobs import JOB_FIELDS, is_problem
+
+from fenceline import Fenceline, Job
+from fenceline.database import worker_calls
+
+
+async def enqueue(app: Fenceline, count: int, **options: Any) -> list[Job[Any]]:
+    return [await app.enqueue("work", **options) for _ in range(count)]
+
+
+@pytest.fixture
+async def runner(as_role: AsRole) -> httpx.AsyncClient:
+    return await as_role("runner")
+
+
+async def test_a_runner_claims_starts_logs_and_finishes(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    job = await queue_app.enqueue("work", {"n": 1}, labels={"a": "b"})
+    [attempt] = await claim(runner, await register(runner, name="r1", lanes=["default"]), count=5)
+    assert attempt.keys() >= {"job", "attempt_id", "token", "number", "lease_seconds"}
+    assert attempt["job"].keys() == JOB_FIELDS
+    assert (attempt["job"]["id"], attempt["job"]["args"], attempt["job"]["status"]) == (job.id, {"n": 1}, "claimed")
+    assert (attempt["number"], attempt["lease_seconds"], attempt["job"]["worker"]) == (1, 60.0, "r1")
+    path, headers = f"/v1/jobs/{job.id}", {"Fenceline-Attempt": attempt["attempt_id"]}
+    started = await runner.put(f"{path}/status", json={"status": "running"}, headers=headers)
+    assert (started.status_code, started.json()["status"]) == (200, "running")
+    lines = {"lines": [{"message": "a", "at": "2026-01-31T12:00:00Z"}, {"message": "b", "fields": {"n": 1}}]}
+    assert (await runner.post(f"{path}/logs", json=lines, headers=headers)).status_code == 204
+    end = {"status": "succeeded", "result": {"rows": 3}, "metadata": {"host": "h"}}
+    done = await runner.put(f"{path}/status", json=end, headers=headers)
+    assert (done.status_code, done.json()["status"], done.json()["result"]) == (200, "succeeded", {"rows": 3})
+    assert [line.message for line in await job.logs()] == ["a", "b"]
+
+
+async def test_the_claim_shows_the_job_as_a_look_at_it_does(as_role: AsRole, queue_app: Fenceline) -> None:
+    admin = await as_role("platform_admin")
+    await queue_app.enqueue("work", {"n": 1}, labels={"a": "b"}, priority=3)
+    [attempt] = await claim(admin, await register(admin))
+    assert (await admin.get(f"/v1/jobs/{attempt['job']['id']}")).json() == attempt["job"]
+
+
+@pytest.mark.parametrize(
+    "said, status",
+    [
+        ({"status": "succeeded", "result": 1}, "succeeded"),
+        ({"status": "succeeded_with_errors", "result": 1, "errors": ["x"]}, "succeeded_with_errors"),
+        ({"status": "failed", "error": "no"}, "scheduled"),
+        ({"status": "failed", "error": {"code": "x", "message": "no"}, "retry": False}, "failed"),
+        ({"status": "failed", "delay_seconds": 0.0}, "queued"),
+        ({"status": "cancelled", "error": {"code": "cancelled", "message": "no"}}, "cancelled"),
+        ({"status": "snoozed", "delay_seconds": 60}, "scheduled"),
+        ({"status": "released"}, "queued"),
+        ({"status": "crashed", "error": {"signal": 9}}, "queued"),
+    ],
+)
+async def test_every_end_and_its_replay(
+    runner: httpx.AsyncClient, queue_app: Fenceline, said: dict[str, object], status: str
+) -> None:
+    await queue_app.enqueue("work")
+    attempt = await claim_one(runner)
+    first = await attempt.put("status", said)
+    assert (first.status_code, first.json()["status"]) == (200, status), first.text
+    again = await attempt.put("status", said)
+    assert (again.status_code, again.json()) == (200, first.json())
+    for other in ("succeeded", "failed", "released"):
+        if other != said["status"]:
+            assert is_problem(await attempt.finish(other), 409, "stale_attempt")
+    if "result" in said:
+        assert is_problem(await attempt.put("status", {**said, "result": 2}), 409, "stale_attempt")
+    assert is_problem(await attempt.put("status", {"status": "running"}), 409, "stale_attempt")
+
+
+async def test_a_claim_sent_again_gets_the_same_attempts(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    for lane in ("default", "interactive"):
+        await enqueue(queue_app, 2, lane=lane)
+    runner_id = await register(runner)
+    first = await claim(runner, runner_id, count=10, request_id="one")
+    assert await claim(runner, runner_id, count=10, request_id="one") == first
+    second = await claim(runner, runner_id, count=10, request_id="two")
+    assert len(first) == len(second) == 2
+    assert await claim(runner, runner_id, count=10, request_id="one") == first
+    # Another runner's request of the same name is another request.
+    assert await claim(runner, await register(runner), count=10, request_id="one") == []
+
+
+async def test_a_claim_takes_only_what_it_asks_for(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    for kind, lane in (("a", "default"), ("b", "default"), ("c", "interactive")):
+        await queue_app.enqueue(kind, lane=lane)
+    only_b = await register(runner, kinds=["b"])
+    assert [attempt["job"]["kind"] for attempt in await claim(runner, only_b, count=9)] == ["b"]
+    assert await claim(runner, only_b, count=9) == []
+    interactive = await register(runner, lanes=["interactive"])
+    assert [attempt["job"]["kind"] for attempt in await claim(runner, interactive, count=9)] == ["c"]
+    everything = await register(runner)
+    assert await claim(runner, everything, lanes=["interactive", "none"]) == []
+    assert await claim(runner, everything, kinds=["x"]) == []
+    assert [attempt["job"]["kind"] for attempt in await claim(runner, everything)] == ["a"]
+
+
+@pytest.mark.parametrize("lane", [{"fair": False}, {"fair": True}])
+async def test_a_runner_gets_jobs_of_its_tenant_only(
+    as_role: AsRole, queue_app: Fenceline, lane: dict[str, Any]
+) -> None:
+    await queue_app.lanes.set("default", **lane)
+    for tenant in ("acme", "other", "acme", "other"):
+        await queue_app.enqueue("work", tenant=tenant)
+    acme, admin = await as_role("runner", tenant="acme"), await as_role("platform_admin")
+    attempts = await claim(acme, await register(acme), count=10)
+    assert [attempt["job"]["tenant"] for attempt in attempts] == ["acme", "acme"]
+    attempts = await claim(admin, await register(admin), count=10)
+    assert [attempt["job"]["tenant"] for attempt in attempts] == ["other", "other"]
+
+
+async def test_slots_of_a_lane_hold_for_runners_too(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    await enqueue(queue_app, 5, lane="interactive")
+    runner_id = await register(runner)
+    first = await claim(runner, runner_id, count=10)
+    assert len(first) == 2
+    assert await claim(runner, runner_id, count=10) == []
+
+
+async def test_a_claim_waits_for_a_job_and_is_woken(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    runner_id = await register(runner)
+    started = time.monotonic()
+    assert await claim(runner, runner_id, wait=0.3) == []
+    assert time.monotonic() - started >= 0.3
+    waiting = asyncio.create_task(claim(runner, runner_id, wait=30))
+    await asyncio.sleep(0.7)  # past the first, quick looks
+    await queue_app.enqueue("work")
+    enqueued = time.monotonic()
+    assert len(await waiting) == 1
+    assert time.monotonic() - enqueued < 5
+
+
+async def test_heartbeats_tell_what_became_of_attempts(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    jobs = await enqueue(queue_app, 3)
+    runner_id = await register(runner)
+    attempts = {a["job"]["id"]: a["attempt_id"] for a in await claim(runner, runner_id, count=3)}
+    held = list(attempts.values())
+    path = f"/v1/runners/{runner_id}/heartbeat"
+    quiet = {"cancel": [], "grace": {}, "stale": [], "lease_seconds": 60.0}
+    assert (await runner.post(path, json={"attempts": held})).json() == quiet
+    await jobs[0].cancel()
+    await jobs[1].cancel(force=True)
+    said = (await runner.post(path, json={"attempts": held})).json()
+    assert said["cancel"] == [attempts[jobs[0].id]]
+    assert 0 < said["grace"][attempts[jobs[0].id]] <= 30
+    assert said["stale"] == [attempts[jobs[1].id]]
+    # What the runner does not know of goes back; without a list, only the lease is renewed.
+    assert (await runner.post(path)).status_code == 200
+    assert await jobs[2].status() == "claimed"
+    await runner.post(path, json={"attempts": [attempts[jobs[0].id]]})
+    assert await jobs[2].status() == "queued"
+
+
+async def test_a_silent_runner_is_offline_and_loses_its_jobs(as_role: AsRole, queue_app: Fenceline) -> None:
+    runner, operator = await as_role("runner"), await as_role("operator")
+    job = await queue_app.enqueue("work")
+    runner_id = await register(runner, name="quiet", lease_seconds=0.5)
+    attempt = await claim_one(runner, runner_id)
+
+    async def shown() -> list[tuple[str, str]]:
+        runners = (await operator.get("/v1/admin/workers/status")).json()["runners"]
+        return [(runner["name"], runner["status"]) for runner in runners]
+
+    assert await shown() == [("quiet", "online")]
+    await asyncio.sleep(0.6)
+    assert await shown() == [("quiet", "offline")]
+    await queue_app.caller().call(worker_calls.maintain(interval_seconds=0))
+    assert await job.status() == "queued"
+    assert is_problem(await attempt.finish(), 409, "stale_attempt")
+    for path in (f"/v1/runners/{runner_id}/heartbeat", f"/v1/runners/{runner_id}/stop"):
+        assert is_problem(await runner.post(path), 404, "not_found")
+    again = await runner.post("/v1/jobs/claim", json={"runner_id": runner_id})
+    assert is_problem(again, 404, "not_found")
+
+
+async def test_who_signs_off_gives_everything_back(as_role: AsRole, queue_app: Fenceline) -> None:
+    runner, operator = await as_role("runner"), await as_role("operator")
+    plain, fails = await queue_app.enqueue("plain"), await queue_app.enqueue("fails")
+    runner_id = await register(runner)
+    await claim(runner, runner_id, count=2)
+    ended = await runner.post(f"/v1/runners/{runner_id}/stop", json={"fail_kinds": ["fails"]})
+    assert ended.json() == {"ended": 2}
+    assert (await plain.status(), await fails.status()) == ("queued", "failed")
+    assert (await operator.get("/v1/admin/workers/status")).json()["runners"] == []
+
+
+async def test_jobs_that_shared_a_crash_run_alone(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    await enqueue(queue_app, 2)
+    runner_id = await register(runner)
+    held = [attempt["attempt_id"] for attempt in await claim(runner, runner_id, count=2)]
+    crash = await runner.post(f"/v1/runners/{runner_id}/crash", json={"suspects": held, "error": {"exit_code": -9}})
+    assert crash.json() == {"ended": 2}
+    runner_id = await register(runner)
+    answer = (await runner.post("/v1/jobs/claim", json={"runner_id": runner_id, "count": 5})).json()
+    assert (answer["attempts"], answer["suspects"]) == ([], True)
+    [alone] = await claim(runner, runner_id, count=1)
+    assert alone["alone"] is True
+    assert await claim(runner, runner_id, count=1) == []  # not beside the other
+
+
+async def test_runners_of_a_tenant_are_shown_to_it_alone(as_role: AsRole) -> None:
+    for tenant in ("acme", "other"):
+        await register(await as_role("runner", tenant=tenant), name=tenant)
+    await register(await as_role("platform_admin"), name="all")
+    operator = await as_role("operator", tenant="acme")
+    runners = (await operator.get("/v1/admin/workers/status")).json()["runners"]
+    assert [runner["name"] for runner in runners] == ["acme", "all"]
+
+
+async def test_many_ends_at_once_are_decided_one_by_one(as_role: AsRole, queue_app: Fenceline) -> None:
+    await enqueue(queue_app, 5)
+    mine, other = await as_role("runner"), await as_role("runner")
+    attempts = await claim(mine, await register(mine), count=4)
+    [foreign] = await claim(other, await register(other))
+    items = [{"job": a["job"]["id"], "attempt_id": a["attempt_id"], "status": "succeeded"} for a in attempts]
+    items[1] |= {"status": "failed", "error": "no", "retry": False}
+    items[3] |= {"attempt_id": foreign["attempt_id"]}
+    items += [
+        {"job": foreign["job"]["id"], "attempt_id": foreign["attempt_id"], "status": "succeeded"},
+        {"job": "nonsense", "attempt_id": foreign["attempt_id"], "status": "succeeded"},
+    ]
+    expected = ["accepted", "accepted", "accepted", "stale", "forbidden", "not_found"]
+    for verdicts in (expected, ["already"] * 3 + expected[3:]):
+        response = await mine.post("/v1/jobs/finish", json={"attempts": items})
+        assert response.status_code == 200, response.text
+        assert [item["verdict"] for item in response.json()["attempts"]] == verdicts
+    items[0] |= {"result": 7}
+    response = await mine.post("/v1/jobs/finish", json={"attempts": items[:1]})
+    assert response.json()["attempts"][0]["verdict"] == "stale"
