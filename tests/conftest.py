@@ -23,6 +23,21 @@ import pytest
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.database.migrate import migrate
 
+# Not test modules by name, but full of assertions that should explain themselves.
+pytest.register_assert_rewrite(
+    "tests.sql.machine",
+    "tests.sql.machine_base",
+    "tests.sql.machine_operators",
+    "tests.sql.observed",
+    "tests.sql.sessions",
+    "tests.sql.claim_scenarios",
+    "tests.sql.context_scenarios",
+    "tests.sql.end_scenarios",
+    "tests.sql.gate_scenarios",
+    "tests.sql.lock_scenarios",
+    "tests.sql.schedule_scenarios",
+)
+
 Connect = Callable[..., Awaitable[asyncpg.Connection]]
 
 SERVER_FOLDER_VARIABLE = "FENCELINE_TEST_SERVER_FOLDER"

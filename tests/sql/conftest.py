@@ -8,21 +8,6 @@ from tests.conftest import Connect
 from tests.sql.clock import clock_sql
 from tests.sql.queue import Queue, use_json
 
-# Not test modules by name, but full of assertions that should explain themselves.
-pytest.register_assert_rewrite(
-    "tests.sql.machine",
-    "tests.sql.machine_base",
-    "tests.sql.machine_operators",
-    "tests.sql.observed",
-    "tests.sql.sessions",
-    "tests.sql.claim_scenarios",
-    "tests.sql.context_scenarios",
-    "tests.sql.end_scenarios",
-    "tests.sql.gate_scenarios",
-    "tests.sql.lock_scenarios",
-    "tests.sql.schedule_scenarios",
-)
-
 
 @pytest.fixture
 def clone_database(server: str, administrator: psycopg.Connection, template: str) -> Iterator[Callable[[], str]]:

@@ -456,6 +456,25 @@ WORKERS = [
 SCHEDULES = [refused(sqlstate, sql, *says) for sqlstate, sql, says in SCHEDULE_REFUSALS]
 CONTEXT = [refused(sqlstate, sql, *says) for sqlstate, sql, says in CONTEXT_REFUSALS]
 
+WEBHOOKS = [
+    refused("FL047", "select fenceline.delete_trigger('nobody', 'default')", "trigger 'nobody' does not exist"),
+    refused(
+        "FL048",
+        """select fenceline.create_trigger('t', '{{"kind": "work", "window_seconds": 0}}', 'long enough, it is', 'default')""",
+        "window_seconds 0 is out of range",
+    ),
+    refused("FL060", "select fenceline.delete_hook(0)", "hook 0 does not exist"),
+    refused("FL061", "select fenceline.create_hook('https://example.org', 'short', 'default')", "16 to 200 characters"),
+]
+RUNNERS = [
+    refused("FL065", "select fenceline.runner_heartbeat(0, 'nobody')", "runner 0 does not exist: register one"),
+    refused(
+        "FL066",
+        "select fenceline.runner_attempt({running}, '{attempt}', 'nobody', null)",
+        "belongs to a runner of another token",
+    ),
+]
+
 CASES = [
     *ACCESS,
     *LANES,
@@ -469,6 +488,8 @@ CASES = [
     *WORKERS,
     *SCHEDULES,
     *CONTEXT,
+    *WEBHOOKS,
+    *RUNNERS,
 ]
 
 
@@ -518,6 +539,8 @@ async def refusal_of(queue: Queue, sql: str) -> asyncpg.PostgresError:
             "workers": WORKERS,
             "schedules": SCHEDULES,
             "context": CONTEXT,
+            "webhooks": WEBHOOKS,
+            "runners": RUNNERS,
         }.items()
     ],
 )
@@ -588,5 +611,5 @@ def test_every_sqlstate_is_known_raised_and_tested() -> None:
     ]
     raised = {state for text in texts for state in re.findall(r"'(FL\d{3})'", text)}
     assert raised == set(SQLSTATES)
-    # These need more than one statement: see below, lock_scenarios and test_erase_args.
-    assert {case.sqlstate for case in CASES} | {"FL014", "FL016", "FL022", "FL055"} == raised
+    # These need more than one statement: see below, lock_scenarios, tests/server/test_triggers.py and test_erase_args.
+    assert {case.sqlstate for case in CASES} | {"FL014", "FL016", "FL022", "FL049", "FL055"} == raised
