@@ -460,7 +460,7 @@ WEBHOOKS = [
     refused("FL047", "select fenceline.delete_trigger('nobody', 'default')", "trigger 'nobody' does not exist"),
     refused(
         "FL048",
-        """select fenceline.create_trigger('t', '{{"kind": "work", "window_seconds": 0}}', repeat('s', 16), 'default')""",
+        """select fenceline.create_trigger('t', '{{"kind": "a", "window_seconds": 0}}', repeat('s', 16), 'default')""",
         "window_seconds 0 is out of range",
     ),
     refused("FL060", "select fenceline.delete_hook(0)", "hook 0 does not exist"),
