@@ -251,7 +251,7 @@ async def test_nothing_that_is_kept_of_a_job_is_forgotten_to_be_forgotten(queue:
     tables = {row["relname"] for row in rows}
     of_live_jobs = {"ready", "running", "timer", "held", "resource_lock", "key_holder", "deadline", "child"}
     of_live_jobs |= {"attempt_lock", "lock_wait"}
-    of_others = {"dedupe", "idempotency", "watch", "schedule_tick", "guard"}  # of keys, resources, schedules
+    of_others = {"dedupe", "idempotency", "watch", "follow", "journal", "schedule_tick", "guard"}  # they have their own
     for function, besides in (("forget_jobs", {"history"}), ("forget_details", set())):
         body = await queue.sql("select prosrc from pg_proc where proname = $1", function)
         forgotten = {table for table in tables if f"delete from fenceline.{table} " in body}
