@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from fenceline import Fenceline
 from fenceline.database import access_calls
 from fenceline.model.public_id import format_id
 from fenceline.model.secret import hash_token
-from fenceline.server import stream_client
+from fenceline.server import stream_client, streams
 from fenceline.server.settings import ServerSettings
 
 Watch = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -288,3 +289,21 @@ async def test_the_buffer_of_a_client_is_bounded() -> None:
     pushed = [stream.push("log", "x" * 300, str(n)) for n in range(100)]
     assert pushed == [True] * 4 + [False] * 96  # over the limit by one event at most
     assert stream.is_behind
+
+
+async def test_silence_is_broken_by_comments(client_as: Watch, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "KEEP_ALIVE_SECONDS", 0.05)
+    client = await client_as()
+    job = await work.enqueue()
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: len(watcher.comments) >= 3)
+    assert watcher.statuses == ["queued"]
+
+
+async def test_a_token_that_expires_takes_its_streams_along(client_as: Watch, work: Work) -> None:
+    client = await client_as(expires_at=datetime.now(UTC) + timedelta(seconds=2))
+    job = await work.enqueue()
+    async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+        await watcher.until(lambda: watcher.ended, seconds=10)
+    assert watcher.comments[-1] == "the token is not valid any more"

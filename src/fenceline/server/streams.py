@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
+import anyio
 from fastapi import Header, Response
 from pydantic_core import from_json
 from sse_starlette import EventSourceResponse
@@ -36,6 +37,7 @@ routes = router("streams")
 KEEP_ALIVE_SECONDS = 15
 #: A client that takes nothing for so long is cut off.
 STALLED_SECONDS = 30
+FAREWELL_SECONDS = 1.0
 #: So many of the newest matching jobs are shown first.
 SHOWN_FIRST = 100
 
@@ -64,11 +66,34 @@ LastEventId = Annotated[
 ]
 
 
+class Farewell(anyio.Event):
+    """Set when the server is told to stop: then the stream ends in good order, and its client comes back elsewhere."""
+
+    def __new__(cls, stream: Stream) -> Self:  # noqa: ARG004 - anyio makes events of the running backend's kind
+        return object.__new__(cls)
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def set(self) -> None:
+        self._stream.close("the server stops")
+
+    def is_set(self) -> bool:
+        return self._stream.closed
+
+
 class StreamResponse(EventSourceResponse):
     """Server-sent events for one client of the hub."""
 
     def __init__(self, hub: Hub, stream: Stream, events: AsyncIterator[bytes]) -> None:
-        super().__init__(_starting(events), ping=KEEP_ALIVE_SECONDS, sep="\n", send_timeout=STALLED_SECONDS)
+        super().__init__(
+            _starting(events),
+            ping=KEEP_ALIVE_SECONDS,
+            sep="\n",
+            send_timeout=STALLED_SECONDS,
+            shutdown_event=Farewell(stream),
+            shutdown_grace_period=FAREWELL_SECONDS,
+        )
         self._hub = hub
         self._client = stream
 
