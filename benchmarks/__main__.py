@@ -27,6 +27,7 @@ from benchmarks import (
     list_indexes,
     log_lines,
     prune,
+    runner_batches,
     streams,
     wal,
     worker_drain,
@@ -53,6 +54,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "keys": keys.measure,
     "fairness": fairness.measure,
     "fan_in": fan_in.measure,
+    "runner_batches": runner_batches.measure,
 }
 # Why things are as they are (docs/adr): measured when asked for by name.
 REASONS: dict[str, Measurement] = {

@@ -115,7 +115,7 @@ def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | 
         case "set_progress" if values.get("phase") is not None:
             return "PUT", "phase", _object(phase=values["phase"])
         case "set_progress":
-            return "PUT", "progress", values["progress"]
+            return "PUT", "progress", _progress(json.loads(values["progress"]))
         case "move_items":
             return "PUT", "items", _object(**values)
         case "take_lock":
@@ -129,6 +129,17 @@ def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | 
             raw = {"many": many, "options": values.get("options"), "defaults": values.get("defaults")}
             return "POST", "children", _object(raw=raw, kind=values["kind"], request_id=values["request_id"])
     raise ValueError(f"operation {operation!r} is unknown")
+
+
+def _progress(said: dict[str, Any]) -> str:
+    """What has a place of its own, and the rest as `more`."""
+    shown = {
+        name: said[name]
+        for name, kinds in (("done", int | float), ("total", int | float), ("message", str))
+        if isinstance(said.get(name), kinds)
+    }
+    more = {name: value for name, value in said.items() if name not in shown}
+    return _object(**shown, more=more or None)
 
 
 def _object(raw: dict[str, str | None] | None = None, **values: Any) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
-from fastapi import Header, Path, Response
+from fastapi import Header, Response
 from pydantic_core import to_json
 
 from fenceline.database import context_calls, runner_calls, worker_calls
@@ -44,10 +44,17 @@ from fenceline.server.schemas import JobView
 routes = router("attempts")
 
 _CODES = ("not_found", "stale_attempt", "too_large", "unsupported_media_type", "invalid")
+#: No attempt has this id.
+NO_ATTEMPT = UUID(int=0)
 _NOTHING: dict[int, dict[str, Any]] = {204: {"description": "Written."}}
 
-AttemptId = Annotated[str, Header(alias="Fenceline-Attempt", description="The `attempt_id` of the claim.")]
-StepName = Annotated[str, Path(min_length=1, max_length=200)]
+AttemptId = Annotated[
+    str | None,
+    Header(
+        alias="Fenceline-Attempt",
+        description="The `attempt_id` of the claim. Always needed; a job that is missing is told first.",
+    ),
+]
 
 #: What a status means to the state machine, where that is not the same word.
 _OUTCOMES = {("failed", False): "failed_for_good"}
@@ -57,18 +64,25 @@ def _writes(*more: str, **options: Any) -> dict[str, Any]:
     return operation("runners:claim", *_CODES, *more, **options)
 
 
-async def own_attempt(request: ApiRequest, job: str, attempt: str) -> tuple[int, UUID]:
+async def own_attempt(request: ApiRequest, job: str, attempt: str | None) -> tuple[int, UUID]:
     """The attempt, if it is one of the token's. Raises NotFound, StaleAttempt, ForeignAttempt."""
     job_id = read_job_id(job)
     try:
-        attempt_id = UUID(attempt)
-    except ValueError as error:
-        raise StaleAttempt(f"there is no attempt {attempt[:40]!r} of job {job}") from error
-    await request.caller.call(runner_calls.runner_attempt(job_id, attempt_id, request.identity))
-    return job_id, attempt_id
+        attempt_id = None if attempt is None else UUID(attempt)
+    except ValueError:
+        attempt_id = NO_ATTEMPT
+    try:
+        await request.caller.call(runner_calls.runner_attempt(job_id, attempt_id or NO_ATTEMPT, request.identity))
+    except StaleAttempt as error:
+        if attempt is None:
+            message = "every write of an attempt names it"
+            problem = {"field": "Fenceline-Attempt", "message": message}
+            raise Problem("invalid", f"Fenceline-Attempt: {message}", errors=[problem]) from error
+        raise
+    return job_id, attempt_id or NO_ATTEMPT
 
 
-async def ask(request: ApiRequest, job: str, attempt: str, name: str, /, **values: Any) -> Any:
+async def ask(request: ApiRequest, job: str, attempt: str | None, name: str, /, **values: Any) -> Any:
     """Carry out an operation of the state machine for an attempt. It fences by itself."""
     job_id, attempt_id = await own_attempt(request, job, attempt)
     answer = await request.caller.call(context_calls.OPERATIONS[name](job_id, attempt_id, **values))
@@ -85,7 +99,7 @@ def _text(value: Any) -> str | None:
 
 
 @routes.put("/v1/jobs/{id}/status", **_writes("finalizer_missing", model=JobView))
-async def put_status(request: ApiRequest, id: str, body: StatusBody, attempt: AttemptId) -> Response:  # noqa: A002 - the contract's name
+async def put_status(request: ApiRequest, id: str, body: StatusBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - the contract's name
     """Say that the handler has started, or how it ended. The same end sent again is answered like the first."""
     job_id, attempt_id = await own_attempt(request, id, attempt)
     if body.status == "running":
@@ -160,14 +174,14 @@ def _check_verdict(verdict: str, job: str) -> None:
 
 
 @routes.get("/v1/jobs/{id}/start", **_writes(model=StartView))
-async def get_start(request: ApiRequest, id: str, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def get_start(request: ApiRequest, id: str, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """What earlier attempts and other jobs left for this one: checkpoint, finished steps, parents."""
     job_id, _attempt_id = await own_attempt(request, id, attempt)
     return json_response(json.dumps(await request.caller.call(context_calls.attempt_start(job_id))))
 
 
 @routes.post("/v1/jobs/{id}/snapshot-hash", **_writes(model=SnapshotView))
-async def hash_snapshot(request: ApiRequest, id: str, body: SnapshotBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def hash_snapshot(request: ApiRequest, id: str, body: SnapshotBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """The hash of a configuration, to be compared with the one that was planned."""
     await own_attempt(request, id, attempt)
     text = to_json(body.snapshot).decode()
@@ -178,7 +192,7 @@ async def hash_snapshot(request: ApiRequest, id: str, body: SnapshotBody, attemp
 
 
 @routes.post("/v1/jobs/{id}/logs", **_writes(status=204, answers=_NOTHING))
-async def post_logs(request: ApiRequest, id: str, body: LogsBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def post_logs(request: ApiRequest, id: str, body: LogsBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Add lines to the job's log."""
     job_id, attempt_id = await own_attempt(request, id, attempt)
     now = datetime.now(UTC)
@@ -196,21 +210,22 @@ def _line(line: LineBody, now: datetime) -> dict[str, Any]:
 
 
 @routes.put("/v1/jobs/{id}/progress", **_writes(status=204, answers=_NOTHING))
-async def put_progress(request: ApiRequest, id: str, body: ProgressBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
-    """Say how far the work is: any object; `done`, `total` and `message` are shown."""
-    await ask(request, id, attempt, "set_progress", progress=_text(body.model_dump(exclude_unset=True)))
+async def put_progress(request: ApiRequest, id: str, body: ProgressBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
+    """Say how far the work is."""
+    values = body.model_dump(include={"done", "total", "message"}, exclude_none=True)
+    await ask(request, id, attempt, "set_progress", progress=_text({**values, **body.more}))
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/phase", **_writes(status=204, answers=_NOTHING))
-async def put_phase(request: ApiRequest, id: str, body: PhaseBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def put_phase(request: ApiRequest, id: str, body: PhaseBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Begin a phase, with empty progress."""
     await ask(request, id, attempt, "set_progress", phase=body.phase, progress="{}")
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/items", **_writes(model=ItemsView))
-async def put_items(request: ApiRequest, id: str, body: ItemsBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def put_items(request: ApiRequest, id: str, body: ItemsBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Move items of the progress from whichever set they are in; how many each set has then."""
     counts = await ask(request, id, attempt, "move_items", to=body.to, items=body.items, why=body.why)
     return json_response(json.dumps(counts))
@@ -220,21 +235,21 @@ async def put_items(request: ApiRequest, id: str, body: ItemsBody, attempt: Atte
 
 
 @routes.put("/v1/jobs/{id}/checkpoint", **_writes(status=204, answers=_NOTHING))
-async def put_checkpoint(request: ApiRequest, id: str, body: CheckpointBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def put_checkpoint(request: ApiRequest, id: str, body: CheckpointBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Keep the state from which the next attempt goes on."""
     await ask(request, id, attempt, "save_checkpoint", state=to_json(body.state).decode())
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/steps", **_writes(status=204, answers=_NOTHING))
-async def list_steps_ahead(request: ApiRequest, id: str, body: StepNamesBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def list_steps_ahead(request: ApiRequest, id: str, body: StepNamesBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Name the steps to come, so that people see them."""
     await ask(request, id, attempt, "list_steps_ahead", names=body.names)
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/steps/{name:path}", **_writes(status=204, answers=_NOTHING))
-async def put_step(request: ApiRequest, id: str, name: StepName, body: StepBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def put_step(request: ApiRequest, id: str, name: str, body: StepBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Record how a step ended. One that is done stays as it is; with another `args_hash` it is refused."""
     values = {"args_hash": body.args_hash, "result": _text(body.result), "ran_seconds": body.ran_seconds}
     await ask(request, id, attempt, "record_step", name=name, error=_text(body.error), **values)
@@ -245,7 +260,7 @@ async def put_step(request: ApiRequest, id: str, name: StepName, body: StepBody,
 
 
 @routes.post("/v1/jobs/{id}/locks", **_writes(model=LockView))
-async def take_lock(request: ApiRequest, id: str, body: LockBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def take_lock(request: ApiRequest, id: str, body: LockBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Take a named lock for this attempt, or a place in the line for it: ask again until it is held."""
     holding = [str(owner) for owner in body.holding]
     values = {"namespace": body.namespace, "name": body.name, "owner": str(body.owner), "holding": holding}
@@ -253,14 +268,18 @@ async def take_lock(request: ApiRequest, id: str, body: LockBody, attempt: Attem
 
 
 @routes.delete("/v1/jobs/{id}/locks/{owner}", **_writes(status=204, answers=_NOTHING))
-async def release_lock(request: ApiRequest, id: str, owner: UUID, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def release_lock(request: ApiRequest, id: str, owner: str, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Give a lock back, or the place in the line."""
-    await ask(request, id, attempt, "release_lock", owner=str(owner))
+    try:
+        block = UUID(owner)
+    except ValueError as error:
+        raise Problem("not_found", f"there is no lock of owner {owner[:40]!r}") from error
+    await ask(request, id, attempt, "release_lock", owner=str(block))
     return Response(status_code=204)
 
 
 @routes.post("/v1/jobs/{id}/children", **_writes(status=201, model=ChildrenView))
-async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Jobs to be made in the transaction that ends this attempt well; their ids are final."""
     values = {
         "kind": body.kind,
@@ -273,7 +292,7 @@ async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt
 
 
 @routes.post("/v1/jobs/{id}/guard", **_writes(model=GuardView))
-async def guard_newer(request: ApiRequest, id: str, body: GuardBody, attempt: AttemptId) -> Response:  # noqa: A002 - as above
+async def guard_newer(request: ApiRequest, id: str, body: GuardBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Announce that this attempt is about to write a version of a resource."""
     newer = await ask(request, id, attempt, "guard_newer", resource=body.resource, version=str(body.version))
     return json_response(json.dumps({"newer": newer}))

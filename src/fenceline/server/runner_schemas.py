@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import AwareDatetime, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from fenceline.server.schemas import AT, ID, Body, JobView, Name, View
 
@@ -89,7 +89,7 @@ class ClaimBody(Body):
     sent again, because the reply was lost, gets the same attempts.
     """
 
-    model_config = _examples({"runner_id": 1, "lanes": ["default"], "count": 10, "wait": 20, "request_id": OWNER})
+    model_config = _examples({"runner_id": 1, "lanes": ["default"], "count": 10, "wait": 0, "request_id": OWNER})
 
     runner_id: StrictInt | StrictStr
     lanes: list[Name] | None = None
@@ -187,16 +187,15 @@ class LogsBody(Body):
     offset: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] | None = None
 
 
-class ProgressBody(BaseModel):
-    """Any object; these three are shown."""
+class ProgressBody(Body):
+    """`more`: whatever else there is to show."""
 
-    model_config = ConfigDict(
-        extra="allow", json_schema_extra={"examples": [{"done": 3, "total": 9, "message": "reading"}]}
-    )
+    model_config = _examples({"done": 3, "total": 9, "message": "reading"})
 
-    done: float | None = None
-    total: float | None = None
+    done: StrictInt | float | None = None
+    total: StrictInt | float | None = None
     message: StrictStr | None = None
+    more: dict[str, Any] = Field(default_factory=dict)
 
 
 class PhaseBody(Body):
