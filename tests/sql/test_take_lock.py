@@ -85,7 +85,7 @@ async def test_rows_of_dead_attempts_are_swept_up(queue: Queue) -> None:
     await queue.finish(first)
     await queue.finish(second)
     await queue.move_clock(120)
-    await queue.call("upkeep")
+    await queue.call("upkeep", 0.0)
     assert await queue.sql("select count(*) from fenceline.attempt_lock") == 0
     assert await queue.sql("select count(*) from fenceline.lock_wait") == 0
 
