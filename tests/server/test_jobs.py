@@ -2,9 +2,11 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
+from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.operations import MISSING_ID
 
+from fenceline import Fenceline
 from fenceline.client.caller import Caller
 from fenceline.errors import DatabaseUnavailable
 
@@ -55,6 +57,23 @@ async def test_every_option_arrives(as_role: AsRole) -> None:
     assert (job["status"], job["lane"], job["priority"], job["max_attempts"], job["tenant"], job["labels"]) == (
         "awaiting_approval", "maintenance", 7, 9, "acme", {"project": "x"},
     )  # fmt: skip
+
+
+async def test_a_known_kind_gets_its_snapshot(as_role: AsRole, queue_app: Fenceline, connect: Connect) -> None:
+    @queue_app.job()
+    async def deploy(size: int) -> None: ...
+
+    @deploy.snapshot
+    def configuration(size: int) -> dict[str, int]:
+        return {"machines": size}
+
+    producer = await as_role("producer")
+    for body in ({}, {"snapshot": {"machines": 9}}):
+        response = await producer.post("/v1/jobs", json={"kind": "deploy", "args": {"size": 3}, **body})
+        assert response.status_code == 202, response.text
+    connection = await connect()
+    kept = await connection.fetch("select snapshot ->> 'machines' as machines from fenceline.job order by id")
+    assert [row["machines"] for row in kept] == ["3", "9"]
 
 
 async def test_repeats_and_duplicates_answer_200_with_the_first_job(as_role: AsRole) -> None:

@@ -49,6 +49,10 @@ async def enqueue(
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
     args, defaults = await encode_args(request, body.kind, body.args or {})
+    handler = request.server.app.handlers.get(body.kind)
+    if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
+        # As `validate=`: it may read files, or ask a service.
+        options["snapshot"] = await asyncio.to_thread(handler.current_snapshot, handler.arguments.decode(args))
     made = await request.caller.call(
         server_calls.submit_job(
             body.kind,
