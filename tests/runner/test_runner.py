@@ -220,6 +220,11 @@ async def test_a_lock_excludes_a_worker_on_the_same_database(live: LiveServer, t
 
     jobs = [await live.app.enqueue("work") for _ in range(24)]
     async with running(over_http, live.url, token, concurrency=4):
+
+        async def has_begun() -> bool:
+            return "runner" in ran
+
+        await until(has_begun, "the runner has begun")
         working = asyncio.create_task(over_sql.run_worker(concurrency=4, grace_seconds=5))
         for job in jobs:
             await job.result(timeout=60)

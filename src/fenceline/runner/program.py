@@ -243,8 +243,9 @@ class Runner:
                 doing.result()
             return doing.done()
         finally:
-            doing.cancel()
-            told.cancel()
+            for task in (doing, told):
+                task.cancel()
+            await asyncio.gather(doing, told, return_exceptions=True)
 
     async def _say_goodbye(self) -> None:
         """Sign off: what we still hold goes back, or fails where the kind says so."""
