@@ -74,3 +74,17 @@ async def test_many_at_once_are_ranked_like_one_by_one(queue: Queue) -> None:
     urgent = await queue.enqueue(lane="both", priority=4, tenant="a")
     assert await queue.claimed_ids(1, "both") == [urgent]
     assert (await queue.claim_one("both")).priority == 3
+
+
+async def test_a_large_claim_of_very_many_tenants_goes_on_where_the_last_one_ended(queue: Queue) -> None:
+    await queue.set_lane("fair", fair=True)
+    for number in range(100):
+        await queue.rows("enqueue_many", "work", [{}] * 6, {"lane": "fair", "tenant": f"t{number:02}"})
+    first = Counter(attempt.tenant for attempt in await queue.claim(192, "fair"))
+    assert first == dict.fromkeys([f"t{number:02}" for number in range(64)], 3)
+    second = Counter(attempt.tenant for attempt in await queue.claim(192, "fair"))
+    assert set(second) == {f"t{number % 100:02}" for number in range(64, 128)}
+    assert sum((first + second).values()) == 384
+    rest = Counter(attempt.tenant for attempt in await queue.claim(1000, "fair"))
+    rest += Counter(attempt.tenant for attempt in await queue.claim(1000, "fair"))
+    assert first + second + rest == dict.fromkeys([f"t{number:02}" for number in range(100)], 6)
