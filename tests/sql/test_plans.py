@@ -111,6 +111,46 @@ def test_a_claim_among_a_million_touches_few_pages(
     assert pages < CLAIM_PAGES
 
 
+@pytest.fixture(scope="module")
+def bound_runner(full: psycopg.Connection) -> int:
+    """A runner that gets the jobs of one tenant."""
+    sql = "select fenceline.register_worker('runner', 86400, p_runner => true, p_tenant => 'common', p_owner => 'x')"
+    return int(run(full, sql)[0][0])
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_claim_for_one_tenant_touches_few_pages(
+    full: psycopg.Connection, bound_runner: int, statistics: str, record: Record
+) -> None:
+    run(full, STATISTICS[statistics])
+    pages = claim_pages(full, bound_runner)
+    record(pages)
+    assert pages < CLAIM_PAGES
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_in_a_fair_lane_the_jobs_of_other_tenants_cost_a_runner_nothing(
+    full: psycopg.Connection, bound_runner: int, statistics: str, record: Record
+) -> None:
+    run(full, STATISTICS[statistics])
+    with rolled_back(full):
+        run(full, "insert into fenceline.lane (name, fair) values ('shared', true)")
+        run(
+            full,
+            """
+            insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant, fair)
+            select -i, i, 0, 'shared', 'common', case when i > 100000 then 'common' else 'other' end, true
+            from generate_series(1, 100100) i
+            """,
+        )
+        for _ in range(2):
+            run(full, "savepoint before")
+            pages = touched(full, CLAIM, bound_runner, "shared")
+            run(full, "rollback to savepoint before")
+    record(pages)
+    assert pages < CLAIM_PAGES
+
+
 @pytest.mark.parametrize("statistics", STATISTICS)
 def test_a_finish_among_a_million_touches_few_pages(
     full: psycopg.Connection, worker: int, statistics: str, record: Record

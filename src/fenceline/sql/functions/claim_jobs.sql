@@ -99,7 +99,7 @@ begin
 
   if v_limit > 0 then
     if v_tenant is not null then
-      v_pick := fenceline.pick_tenant(p_lane, v_tenant, v_kinds, v_limit, p_alone);
+      v_pick := fenceline.pick_tenant(p_lane, v_tenant, v_kinds, v_limit, p_alone, v_lane.fair);
     elsif v_lane.fair then
       v_pick := fenceline.pick_fair(p_lane, v_kinds, v_limit, p_alone);
       if cardinality(v_pick.rows) = 0 then
