@@ -32,7 +32,7 @@ CHECKS = [
     response_headers_conformance,
 ]
 SETTINGS = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     database=None,
     derandomize=True,
@@ -54,16 +54,16 @@ def url_and_tokens(database: str) -> Iterator[tuple[str, dict[str, str]]]:
         yield url, tokens
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_no_server_error_and_no_undescribed_answer(url_and_tokens: tuple[str, dict[str, str]], role: str) -> None:
+def test_no_server_error_and_no_undescribed_answer(url_and_tokens: tuple[str, dict[str, str]]) -> None:
     url, tokens = url_and_tokens
-    statuses: set[int] = set()
+    statuses: dict[str, set[int]] = {role: set() for role in ROLES}
 
     def probe(case: schemathesis.Case[Any]) -> None:
-        case.headers["Authorization"] = f"Bearer {tokens[role]}"
-        response = case.call(base_url=url)
-        case.validate_response(response, checks=CHECKS)
-        statuses.add(response.status_code)
+        for role in ROLES:  # to make a case costs more than to send it
+            case.headers["Authorization"] = f"Bearer {tokens[role]}"
+            response = case.call(base_url=url)
+            case.validate_response(response, checks=CHECKS)
+            statuses[role].add(response.status_code)
 
     schema = schemathesis.openapi.from_dict(document())
     for found in schema.get_all_operations():
@@ -73,5 +73,7 @@ def test_no_server_error_and_no_undescribed_answer(url_and_tokens: tuple[str, di
         takes_something = "parameters" in described or "requestBody" in described
         for mode in (GenerationMode.POSITIVE, *([GenerationMode.NEGATIVE] if takes_something else [])):
             SETTINGS(given(case=operation.as_strategy(generation_mode=mode))(probe))()
-    # They came through to the routes, or were kept out of nearly all of them.
-    assert ({200, 403} if role == "runner" else {200, 404, 422}) <= statuses
+    # They came through to the routes, or were kept out of them.
+    for role, seen in statuses.items():
+        assert {200, 403} <= seen or role == "platform_admin"
+        assert {404, 422} <= seen or role == "runner"
