@@ -62,15 +62,42 @@ def _scalar(rows: Sequence[Row]) -> Any:
     return rows[0][0]
 
 
-def submit_job(
-    kind: str, args: str, options: str, *, identity: Identity, defaults: str | None, repeatable: bool
-) -> Call[Submitted]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """An enqueue over HTTP; args, options and defaults are JSON text."""
+
+    kind: str
+    args: str
+    options: str
+    actor: str
+    tenant: str
+    defaults: str | None
+
+
+def submit_job(asked: Submission, *, repeatable: bool) -> Call[Submitted]:
     return Call(
         "select id, created, job from fenceline.submit_job("
         "$1, cast($2 as json), cast($3 as json), $4, cast($5 as json), $6)",
-        (kind, args, options, identity.actor, defaults, identity.tenant),
+        (asked.kind, asked.args, asked.options, asked.actor, asked.defaults, asked.tenant),
         lambda rows: Submitted(*rows[0]),
         repeatable=repeatable,
+    )
+
+
+def submit_jobs(asked: Sequence[Submission]) -> Call[list[Submitted]]:
+    """All in one transaction, all or none."""
+    return Call(
+        "select id, created, job from fenceline.submit_jobs("
+        "$1, cast($2 as json[]), cast($3 as json[]), $4, cast($5 as json[]), $6)",
+        (
+            [one.kind for one in asked],
+            [one.args for one in asked],
+            [one.options for one in asked],
+            [one.actor for one in asked],
+            [one.defaults for one in asked],
+            [one.tenant for one in asked],
+        ),
+        lambda rows: [Submitted(*row) for row in rows],
     )
 
 

@@ -47,6 +47,7 @@ from fenceline.server.routing import ApiRequest
 from fenceline.server.safe_post import SafePost
 from fenceline.server.settings import ServerSettings, is_loopback
 from fenceline.server.stream_hub import Hub
+from fenceline.server.submitter import Submitter
 from fenceline.server.webhooks import Deliverer
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -79,6 +80,7 @@ class Server:
         self.caller = app.make_caller(settings.pool_size)
         self.metrics = metrics.ServerMetrics(self.caller)
         self.ready = ready.ReadyLanes()
+        self.submitter = Submitter(self.caller)
         self.rate_limit = RateLimit(settings.requests_per_second)
         self.authenticator = Authenticator(
             self.caller,

@@ -18,6 +18,8 @@ from fenceline.server.schemas import EnqueueBody, JobList, JobView
 routes = router("jobs")
 
 _OPTIONS = tuple(name for name in EnqueueBody.model_fields if name not in ("kind", "args"))
+#: Options whose enqueue may wait for somebody else's transaction: such a one must not hold up others.
+_WAITING = frozenset({"dedupe_key", "idempotency_key", "resource_lock"})
 LOCATION = {"Location": {"description": "The job's path.", "schema": {"type": "string"}}}
 
 
@@ -53,16 +55,18 @@ async def enqueue(
     if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
         # As `validate=`: it may read files, or ask a service.
         options["snapshot"] = await asyncio.to_thread(handler.current_snapshot, handler.arguments.decode(args))
-    made = await request.caller.call(
-        server_calls.submit_job(
-            body.kind,
-            args,
-            _encode_options(options),
-            identity=request.identity,
-            defaults=defaults,
-            repeatable=bool(idempotency_key),
-        )
+    asked = server_calls.Submission(
+        kind=body.kind,
+        args=args,
+        options=_encode_options(options),
+        actor=request.identity.actor,
+        tenant=request.identity.tenant,
+        defaults=defaults,
     )
+    if _WAITING.isdisjoint(options):
+        made = await request.server.submitter.submit(asked)
+    else:
+        made = await request.caller.call(server_calls.submit_job(asked, repeatable=bool(idempotency_key)))
     return json_response(made.job, 202 if made.created else 200, {"Location": f"/v1/jobs/{made.id}"})
 
 

@@ -1,0 +1,104 @@
+"""Enqueues of many clients in few transactions: each gets its own answer, and no other's."""
+
+import asyncio
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from tests.conftest import Connect
+from tests.server.conftest import AsRole
+from tests.server.test_jobs import is_problem
+
+from fenceline.client.caller import Caller
+from fenceline.errors import ConnectionLost
+
+
+async def enqueue(client: httpx.AsyncClient, number: int, **options: Any) -> httpx.Response:
+    return await client.post("/v1/jobs", json={"kind": f"k{number}", "args": {"n": number}, **options})
+
+
+async def test_many_at_once_take_few_statements_and_each_gets_its_own_job(
+    as_role: AsRole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = [await as_role("producer", tenant=f"t{number % 3}", name=f"p{number}") for number in range(6)]
+    await asyncio.gather(*(client.get("/v1/jobs") for client in clients))
+    statements: list[str] = []
+    call = Caller.call
+
+    async def counted(self: Caller, wanted: Any, connection: Any = None) -> Any:
+        if "submit_job" in wanted.sql:
+            statements.append(wanted.sql)
+        return await call(self, wanted, connection)
+
+    monkeypatch.setattr(Caller, "call", counted)
+    answers = await asyncio.gather(*(enqueue(clients[number % 6], number) for number in range(60)))
+    for number, answer in enumerate(answers):
+        assert answer.status_code == 202, answer.text
+        job = answer.json()
+        assert (job["kind"], job["args"], job["created_by"], job["tenant"]) == (
+            f"k{number}", {"n": number}, f"p{number % 6}", f"t{number % 6 % 3}",
+        )  # fmt: skip
+    assert len({answer.json()["id"] for answer in answers}) == 60
+    assert len(statements) <= 12
+
+
+async def test_one_that_is_refused_does_not_stop_the_others(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    answers = await asyncio.gather(
+        *(enqueue(producer, number, **({"lane": "nowhere"} if number % 7 == 3 else {})) for number in range(30))
+    )
+    for number, answer in enumerate(answers):
+        if number % 7 == 3:
+            is_problem(answer, 422, "invalid")
+        else:
+            assert (answer.status_code, answer.json()["kind"]) == (202, f"k{number}")
+    listed = (await producer.get("/v1/jobs", params={"limit": 100})).json()["items"]
+    assert {job["kind"] for job in listed} == {f"k{number}" for number in range(30) if number % 7 != 3}
+    assert len(listed) == 26  # a batch that was sent again has left nothing behind
+
+
+async def test_one_that_waits_for_somebodys_transaction_holds_up_nobody(as_role: AsRole, connect: Connect) -> None:
+    producer = await as_role("producer")
+    rival: asyncpg.Connection[asyncpg.Record] = await connect()
+    transaction = rival.transaction()
+    await transaction.start()
+    await rival.execute("""select fenceline.enqueue('a', '{}', '{"dedupe_key": "d"}')""")
+    waiting = asyncio.create_task(enqueue(producer, 1, dedupe_key="d"))
+    answers = await asyncio.gather(*(enqueue(producer, number) for number in range(10)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert not waiting.done()
+    await transaction.commit()
+    assert (await waiting).status_code == 200
+
+
+async def test_a_client_that_goes_away_takes_nobody_along(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    tasks = [asyncio.create_task(enqueue(producer, number)) for number in range(20)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    for answer in answers[1::2]:
+        assert isinstance(answer, httpx.Response)
+        assert answer.status_code == 202
+    assert (await enqueue(producer, 99)).status_code == 202
+
+
+async def test_a_lost_connection_is_told_to_everybody_and_the_next_batch_goes(
+    as_role: AsRole, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await as_role("producer")
+    await producer.get("/v1/jobs")
+    call = Caller.call
+
+    async def lost(self: Caller, wanted: Any, connection: Any = None) -> Any:
+        if "submit_job" in wanted.sql:
+            raise ConnectionLost("the connection broke while a statement was under way")
+        return await call(self, wanted, connection)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Caller, "call", lost)
+        for answer in await asyncio.gather(*(enqueue(producer, number) for number in range(10))):
+            is_problem(answer, 503, "unavailable")
+    assert (await enqueue(producer, 1)).status_code == 202
