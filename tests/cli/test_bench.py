@@ -16,7 +16,7 @@ def assert_nothing_is_left(hands: Hands) -> None:
     for table in ("job", "history", "ready", "running", "timer"):
         column = "id" if table == "job" else "job_id"
         left = hands.value(
-            f"select count(*) from fenceline.{table} t where not exists "  # noqa: S608 - constants
+            f"select count(*) from fenceline.{table} t where not exists "
             f"(select 1 from fenceline.job j where j.id = t.{column} and j.kind <> '{NAME}')"
         )
         assert left == 0, table
@@ -91,6 +91,7 @@ def test_a_second_run_is_refused_and_the_next_removes_what_a_killed_one_left(fen
         [FENCELINE, "bench", "--jobs", MANY], cwd=fenceline.folder, env=fenceline.environment
     ) as program:
         wait_until(lambda: hands.value("select count(*) from fenceline.ready") > 500)
+        program.send_signal(signal.SIGSTOP)  # it goes no further, and its lease is good for a minute
         refused = fenceline("bench", "--jobs", "1").error
         assert f"at work here already (pid {program.pid} on" in refused
         program.kill()

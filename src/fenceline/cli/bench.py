@@ -17,21 +17,27 @@ MOST_JOBS = 1_000_000
 
 @click.command()
 @click.option(
-    "--jobs", default=10_000, show_default=True, type=click.IntRange(1, MOST_JOBS), help="How many jobs to measure with."
+    "--jobs",
+    default=10_000,
+    show_default=True,
+    type=click.IntRange(1, MOST_JOBS),
+    help="How many jobs to measure with.",
 )
 @json_option
 @with_app
 async def bench(app: "Fenceline", jobs: int, as_json: bool) -> None:
     """Measure what this database can do.
 
-    Over one connection: enqueues one by one (300), enqueues 500 at a time, and claims and finishes, 500 at a time, without
-    a handler.
+    Over one connection: enqueues one by one (300), enqueues 500 at a time, and claims and finishes, 500 at a time,
+    without a handler.
 
-    It writes --jobs small jobs and 300 more into a lane of its own, fenceline.bench, which no worker of yours serves, and a
-    worker that claims them; at the end, also on Ctrl-C, jobs and lane are deleted and the worker is signed off. What
-    remains is a signed-off worker or two, a few lines in the audit, and space that autovacuum gives back. Jobs of others are
-    not touched, but they share the database, and its speed, with the measurement while it lasts. What a run that was killed
-    left behind is removed by the next. Needs the database roles of a worker and of an administrator.
+    It writes --jobs small jobs and 300 more into a lane of its own, fenceline.bench, and signs on a worker that claims
+    them. At the end, also on Ctrl-C, jobs and lane are deleted and the worker is signed off; what a run that was killed
+    left behind, the next one removes. What remains: two workers that are signed off, lines in the audit (the lane, and
+    one per 500 deleted jobs), and space that autovacuum gives back.
+
+    Jobs of others are not touched, but while it lasts they share the database's speed with the measurement. Needs the
+    database roles of a worker and of an administrator.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - quick `--help`
 

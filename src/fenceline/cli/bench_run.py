@@ -1,4 +1,4 @@
-"""The measurement behind `fenceline bench`: a lane, a kind and a worker of its own, and nothing left of them at the end.
+"""The measurement behind `fenceline bench`: a lane, a kind and a worker of its own, and nothing left at the end.
 
 Only the calls are timed, one after the other on one connection, as one producer and one worker would make them.
 """
@@ -67,7 +67,9 @@ class Bench:
 
     async def run(self, jobs: int) -> list[Rate]:
         """Raises AlreadyRunning."""
-        await self._delete([])  # may we, and does the database know how? Better asked before there is anything to delete
+        await self._delete(
+            []
+        )  # may we, and does the database know how? Better asked before there is anything to delete
         await self._sign_on()
         try:
             await self._make_lane()
@@ -157,8 +159,8 @@ class Bench:
 
     async def _tidy_up(self) -> None:
         self._show("tidying up", 0)
-        # A call that was cut short may have made or claimed jobs without telling. What the worker holds goes back to the
-        # lane as it signs off, and another one finds it all there.
+        # A call that was cut short may have made or claimed jobs without telling. What the worker holds goes back to
+        # the lane as it signs off, and another one finds it all there.
         first = self._worker_id
         await self._register()
         await self._sign_off(first)
