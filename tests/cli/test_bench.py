@@ -108,7 +108,7 @@ def test_a_second_run_is_refused_and_the_next_removes_what_a_killed_one_left(fen
     assert_nothing_is_left(hands)
 
 
-def test_a_role_that_may_not_is_told_before_anything_is_written(fenceline: Program, hands: Hands) -> None:
+def test_a_schema_without_the_deletion_is_noticed_before_anything_is_written(fenceline: Program, hands: Hands) -> None:
     """Nothing could be deleted again, so nothing is made."""
     hands.connection.execute("drop function fenceline.delete_jobs")
     assert "run `fenceline migrate`" in fenceline("bench").error
