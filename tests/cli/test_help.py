@@ -23,6 +23,7 @@ READING = (
     "doctor",
     "schedules list",
     "token list",
+    "bench",
 )
 # What takes long to load, and has no part in saying what commands there are.
 HEAVY = {"asyncio", "asyncpg", "pydantic", "rich", "textual", "httpx", "tomllib", "fastapi", "uvicorn"}
@@ -71,7 +72,7 @@ def test_reading_commands_have_json_and_all_reach_a_queue_both_ways() -> None:
     for name in READING:
         assert "as_json" in {param.name for param in found[name].params}, name
     for name, command in found.items():
-        if name.partition(" ")[0] in ("jobs", "lanes", "workers", "top", "drain", "resume"):
+        if name.partition(" ")[0] in ("jobs", "lanes", "workers", "top", "drain", "resume", "schedules", "token"):
             assert {"dsn", "url", "token"} <= {param.name for param in command.params}, name
 
 

@@ -184,3 +184,52 @@ def test_enqueue_and_depth(remote: Program, fenceline: Program) -> None:
     assert remote("depth").out == "1\n"
     assert remote("depth", "--lane", "system").out == "0\n"
     assert fenceline("depth", "--json").json == {"depth": 1}
+
+
+def test_schedules_as_over_sql(remote: Program, fenceline: Program, hands: Hands) -> None:
+    made = remote(
+        "schedules", "set", "nightly", "--kind", "report", "--cron", "0 3 * * *", "--timezone", "Europe/Berlin",
+        "--args", '{"n": 1}', "--options", '{"priority": 4}', "--window", "sat-sun 00:00-24:00",
+    )  # fmt: skip
+    assert made.out.startswith("nightly: next runs 2"), made
+    (row,) = remote("schedules", "list", "--json", "--next", "2").json
+    assert (row["cron"], row["args"], row["changed_by"], len(row["next_runs"])) == ("0 3 * * *", {"n": 1}, "olga", 2)
+    assert fenceline("schedules", "list", "--json", "--next", "2").json == [row]
+    assert "nightly" in remote("schedules", "list").out
+
+    assert remote("schedules", "pause", "nightly").code == 0
+    assert hands.value("select paused from fenceline.schedule")
+    assert remote("schedules", "resume", "nightly").code == 0
+    assert not hands.value("select paused from fenceline.schedule")
+    assert remote("schedules", "set", "nightly", "--every", "60", "--no-windows", "--reset", "timezone").code == 0
+    (row,) = remote("schedules", "list", "--json").json
+    assert (row["cron"], row["every"], row["windows"], row["timezone"]) == (None, 60, [], "UTC")
+    job = remote("schedules", "run", "nightly").out.strip()
+    assert hands.status(job) == "queued"
+    assert remote("schedules", "delete", "nightly").code == 0
+    assert remote("schedules", "list", "--json").json == []
+
+    assert "'nobody' does not exist" in remote("schedules", "pause", "nobody").error
+    assert "needs a kind" in remote("schedules", "set", "s", "--every", "60").error
+    wrong = remote("schedules", "set", "s", "--kind", "work", "--cron", "0 25 * * *").error
+    assert "cron '0 25 * * *' is not valid: Bad hour" in wrong
+
+
+def test_tokens(remote: Program, fenceline: Program, token_of: TokenOf) -> None:
+    assert "this token's role may not do that" in remote("token", "list").error
+    remote.environment["FENCELINE_TOKEN"] = token_of("platform_admin", "--name", "root")
+    made = remote("token", "create", "--role", "viewer", "--name", "ci", "--expires", "30d", "--tenant", "t", "--json")
+    token, token_id = made.json["token"], str(made.json["id"])
+    assert (made.json["name"], made.json["tenant"], made.json["created_by"]) == ("ci", "t", "root")
+    assert remote("jobs", "list", "--token", token, "--json").json["items"] == []
+    plain = remote("token", "create", "--role", "viewer").out.strip()
+    assert remote("jobs", "list", "--token", plain).code == 0
+
+    ids = [row["id"] for row in fenceline("token", "list", "--json").json]
+    assert [row["id"] for row in remote("token", "list", "--json").json] == ids
+    assert [row["name"] for row in remote("token", "list", "--tenant", "t", "--json").json] == ["ci"]
+    assert token not in remote("token", "list").out
+    assert remote("token", "revoke", token_id).out == f"token {token_id} is revoked\n"
+    (row,) = fenceline("token", "list", "--tenant", "t", "--json").json
+    assert row["revoked_at"] is not None
+    assert "does not exist" in remote("token", "revoke", "999999").error

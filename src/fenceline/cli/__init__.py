@@ -31,6 +31,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
         "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
         "doctor": ("fenceline.cli.doctor", "Find what is wrong, and say what to do."),
+        "bench": ("fenceline.cli.bench", "Measure what this database can do."),
         "prune": ("fenceline.cli.upkeep", "Forget finished jobs whose retention is over."),
         "sweep": ("fenceline.cli.upkeep", "Take back the jobs of workers that are gone."),
         "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),

@@ -3,18 +3,24 @@
 import getpass
 import socket
 from collections.abc import Mapping
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Self
 
 from fenceline.cli.queue import JobFilter
 from fenceline.client.app import Fenceline
 from fenceline.client.options import EnqueueOptions
+from fenceline.client.schedules import ScheduleSettings
+from fenceline.database import access_calls
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
+from fenceline.model.schedule import Schedule
+from fenceline.model.secret import new_token
 from fenceline.model.status import Status
 
 # Somebody is waiting at the keyboard: a database that is away for longer is an error, not a pause.
 PAUSES = (0.1, 0.3)
+MOST_TOKENS = 1000
 
 
 class DirectQueue:
@@ -102,6 +108,40 @@ class DirectQueue:
 
     async def resume(self) -> None:
         await self._app.system.resume(actor=self._actor)
+
+    async def schedules(self) -> list[Schedule]:
+        return await self._app.schedules.list()
+
+    async def set_schedule(self, name: str, settings: Mapping[str, Any]) -> Schedule:
+        chosen: ScheduleSettings = {**settings}  # type: ignore[typeddict-item]  # the database checks the names
+        return await self._app.schedules.set(name, actor=self._actor, **chosen)
+
+    async def pause_schedule(self, name: str, *, paused: bool) -> None:
+        verb = self._app.schedules.pause if paused else self._app.schedules.resume
+        await verb(name, actor=self._actor)
+
+    async def run_schedule(self, name: str) -> str:
+        return (await self._app.schedules.run(name, actor=self._actor)).id
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._app.schedules.delete(name, actor=self._actor)
+
+    async def create_token(
+        self, *, role: str, tenant: str | None, name: str | None, expires_at: datetime | None
+    ) -> dict[str, Any]:
+        secret, token_hash = new_token()
+        call = access_calls.create_token(
+            token_hash, role=role, tenant=tenant, name=name, expires_at=expires_at, actor=self._actor
+        )
+        made = await self._app.caller().call(call)
+        return {"token": secret, **made}
+
+    async def tokens(self, tenant: str | None) -> list[dict[str, Any]]:
+        return await self._app.caller().call(access_calls.list_tokens(tenant=tenant, limit=MOST_TOKENS))
+
+    async def revoke_token(self, token_id: int) -> str:
+        call = access_calls.revoke_token(token_id, actor=self._actor, tenant=None)
+        return str((await self._app.caller().call(call))["name"])
 
 
 def actor() -> str:

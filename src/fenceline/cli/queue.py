@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
+from fenceline.model.schedule import Schedule
 from fenceline.model.status import Status
 
 
@@ -84,6 +85,34 @@ class Queue(Protocol):
     async def drain(self, *, reason: str | None) -> None: ...
 
     async def resume(self) -> None: ...
+
+    async def schedules(self) -> list[Schedule]: ...
+
+    async def set_schedule(self, name: str, settings: Mapping[str, Any]) -> Schedule:
+        """Change a schedule, or make it; None takes a setting back."""
+        ...
+
+    async def pause_schedule(self, name: str, *, paused: bool) -> None: ...
+
+    async def run_schedule(self, name: str) -> str:
+        """The id of the new job."""
+        ...
+
+    async def delete_schedule(self, name: str) -> None: ...
+
+    async def create_token(
+        self, *, role: str, tenant: str | None, name: str | None, expires_at: datetime | None
+    ) -> dict[str, Any]:
+        """What is kept of it, and `token`, the secret."""
+        ...
+
+    async def tokens(self, tenant: str | None) -> list[dict[str, Any]]:
+        """Newest first, the last thousand."""
+        ...
+
+    async def revoke_token(self, token_id: int) -> str | None:
+        """Its name; None: not known here."""
+        ...
 
 
 @asynccontextmanager

@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import datetime
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fenceline.cli.queue import JobFilter
-from fenceline.errors import SQLSTATES, FencelineError, RefusedError
+from fenceline.errors import SQLSTATES, FencelineError, NotFound, RefusedError
 from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import parse_id
+from fenceline.model.schedule import Schedule
 from fenceline.model.status import Status
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 TIMEOUT_SECONDS = 30.0
+PAGE = 100
+MOST_TOKENS = 1000
 _BY_CODE = {refusal.code: refusal for refusal in SQLSTATES.values()}
 
 
@@ -136,6 +139,48 @@ class RemoteQueue:
     async def resume(self) -> None:
         await self._call("POST", "/v1/admin/resume", body={})
 
+    async def schedules(self) -> list[Schedule]:
+        return [_schedule(row) for row in _items(await self._call("GET", "/v1/schedules"))]
+
+    async def set_schedule(self, name: str, settings: Mapping[str, Any]) -> Schedule:
+        try:
+            return _schedule(await self._of_schedule("PATCH", name, body=dict(settings)))
+        except NotFound:
+            return _schedule(await self._call("POST", "/v1/schedules", body={"name": name, **settings}))
+
+    async def pause_schedule(self, name: str, *, paused: bool) -> None:
+        await self._of_schedule("PATCH", name, body={"paused": paused})
+
+    async def run_schedule(self, name: str) -> str:
+        return str((await self._of_schedule("POST", name, "/run"))["id"])
+
+    async def delete_schedule(self, name: str) -> None:
+        await self._of_schedule("DELETE", name)
+
+    async def create_token(
+        self, *, role: str, tenant: str | None, name: str | None, expires_at: datetime | None
+    ) -> dict[str, Any]:
+        given = {"role": role, "tenant": tenant, "name": name, "expires_at": expires_at and expires_at.isoformat()}
+        made = await self._call("POST", "/v1/tokens", body={key: value for key, value in given.items() if value})
+        return {"token": made.pop("token"), **made}
+
+    async def tokens(self, tenant: str | None) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        query: dict[str, Any] = {"limit": PAGE}
+        while len(found) < MOST_TOKENS:
+            page = await self._call("GET", "/v1/tokens", query=query)
+            found += [row for row in page["items"] if tenant in (None, row["tenant"])]
+            if page["next_cursor"] is None:
+                break
+            query["cursor"] = page["next_cursor"]
+        return found[:MOST_TOKENS]
+
+    async def revoke_token(self, token_id: int) -> None:
+        await self._call("DELETE", f"/v1/tokens/{token_id}")
+
+    async def _of_schedule(self, method: str, name: str, rest: str = "", **more: Any) -> Any:
+        return await self._call(method, f"/v1/schedules/{_segment(name)}{rest}", **more)
+
     async def _of_job(self, method: str, job_id: str, rest: str = "", **more: Any) -> Any:
         parse_id(job_id)  # the server would only say that there is no such job
         return await self._call(method, f"/v1/jobs/{job_id}{rest}", **more)
@@ -192,6 +237,14 @@ def _record(cls: type[R], row: Mapping[str, Any]) -> R:
                 value = datetime.fromisoformat(value)
         values[field.name] = value
     return cls(**values)
+
+
+def _schedule(row: Mapping[str, Any]) -> Schedule:
+    """What the server keeps to itself is not shown; the next runs are those after this machine's now."""
+    now = datetime.now(UTC).isoformat()
+    known = {field.name for field in fields(Schedule)}
+    told = {name: value for name, value in row.items() if name in known}
+    return Schedule.from_json({"revision": 0, "settled_at": now, "now": now, **told})
 
 
 def _items(answer: Any) -> list[Any]:

@@ -1,19 +1,20 @@
 """`fenceline schedules list|set|pause|resume|run|delete`."""
 
-import asyncio
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import with_queue
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.cli.queue import Queue
     from fenceline.model.schedule import Schedule
+
+#: What schedulers keep for themselves; HTTP does not show it either.
+INNER = ("revision", "settled_at", "now")
 
 
 @click.group()
@@ -25,12 +26,12 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@dsn_option
 @click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
 @click.option("--next", "count", default=3, show_default=True, help="How many of the next runs to show.")
-def list_schedules(dsn: str | None, as_json: bool, count: int) -> None:
+@with_queue
+async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
     """Every schedule with its next runs."""
-    found = _run(dsn, lambda app: app.schedules.list())
+    found = await queue.schedules()
     if as_json:
         click.echo(json.dumps([_to_json(schedule, count) for schedule in found], indent=2))
         return
@@ -49,7 +50,6 @@ def list_schedules(dsn: str | None, as_json: bool, count: int) -> None:
 
 @schedules.command("set")
 @click.argument("name")
-@dsn_option
 @click.option("--kind", help="Of the jobs; needed for a new schedule.")
 @click.option("--args", "args_", help="Of the jobs, as a JSON object.")
 @click.option("--options", help="Of the jobs, as a JSON object: lane, priority, key …")
@@ -61,7 +61,8 @@ def list_schedules(dsn: str | None, as_json: bool, count: int) -> None:
 @click.option("--window", "windows", multiple=True, help='When not to fire: "mon-fri 22:00-04:00"; repeatable.')
 @click.option("--no-windows", is_flag=True, help="Fire at all times.")
 @click.option("--reset", multiple=True, metavar="SETTING", help="Go back to what the code says; repeatable.")
-def set_schedule(name: str, dsn: str | None, windows: tuple[str, ...], **given: Any) -> None:
+@with_queue
+async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **given: Any) -> None:
     """Create a schedule, or change settings of one."""
     reset, no_windows = given.pop("reset"), given.pop("no_windows")
     given["args"] = _read_object("--args", given.pop("args_"))
@@ -70,51 +71,41 @@ def set_schedule(name: str, dsn: str | None, windows: tuple[str, ...], **given: 
     settings |= dict.fromkeys(reset)
     if windows or no_windows:
         settings["windows"] = [_read_window(text) for text in windows]
-    changed = _run(dsn, lambda app: app.schedules.set(name, **settings))
+    changed = await queue.set_schedule(name, settings)
     runs = ", ".join(_short(run) for run in _next_runs(changed, 3)) or "none"
     click.echo(f"{name}: next runs {runs}")
 
 
 @schedules.command()
 @click.argument("name")
-@dsn_option
-def pause(name: str, dsn: str | None) -> None:
+@with_queue
+async def pause(queue: "Queue", name: str) -> None:
     """Stop a schedule until it is resumed."""
-    _run(dsn, lambda app: app.schedules.pause(name))
+    await queue.pause_schedule(name, paused=True)
 
 
 @schedules.command()
 @click.argument("name")
-@dsn_option
-def resume(name: str, dsn: str | None) -> None:
+@with_queue
+async def resume(queue: "Queue", name: str) -> None:
     """Let a paused schedule go on from now."""
-    _run(dsn, lambda app: app.schedules.resume(name))
+    await queue.pause_schedule(name, paused=False)
 
 
 @schedules.command()
 @click.argument("name")
-@dsn_option
-def run(name: str, dsn: str | None) -> None:
+@with_queue
+async def run(queue: "Queue", name: str) -> None:
     """Enqueue the job of a schedule now, and print its id."""
-    click.echo(_run(dsn, lambda app: app.schedules.run(name)).id)
+    click.echo(await queue.run_schedule(name))
 
 
 @schedules.command()
 @click.argument("name")
-@dsn_option
-def delete(name: str, dsn: str | None) -> None:
+@with_queue
+async def delete(queue: "Queue", name: str) -> None:
     """Delete a schedule that is in no code any more."""
-    _run(dsn, lambda app: app.schedules.delete(name))
-
-
-def _run(dsn: str | None, verb: "Callable[[Fenceline], Awaitable[Any]]") -> Any:
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - keeps `--help` quick
-
-    async def call() -> Any:
-        async with Fenceline(dsn) as app:
-            return await verb(app)
-
-    return asyncio.run(call())
+    await queue.delete_schedule(name)
 
 
 def _read_object(option: str, text: str | None) -> Any:
@@ -141,9 +132,9 @@ def _next_runs(schedule: "Schedule", count: int) -> list[datetime]:
 
 
 def _to_json(schedule: "Schedule", count: int) -> dict[str, Any]:
-    values = dataclasses.asdict(schedule) | {"next_runs": _next_runs(schedule, count)}
+    values = {key: value for key, value in dataclasses.asdict(schedule).items() if key not in INNER}
     return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in values.items()} | {
-        "next_runs": [run.isoformat() for run in values["next_runs"]]
+        "next_runs": [run.isoformat() for run in _next_runs(schedule, count)]
     }
 
 
