@@ -92,9 +92,11 @@ def test_a_second_run_is_refused_and_the_next_removes_what_a_killed_one_left(fen
     ) as program:
         wait_until(lambda: hands.value("select count(*) from fenceline.ready") > 500)
         program.send_signal(signal.SIGSTOP)  # it goes no further, and its lease is good for a minute
-        refused = fenceline("bench", "--jobs", "1").error
+        try:
+            refused = fenceline("bench", "--jobs", "1").error
+        finally:
+            program.kill()
         assert f"at work here already (pid {program.pid} on" in refused
-        program.kill()
     held = hands.value("select fenceline.register_worker(%s, 0.1, %s, %s)", NAME, [NAME], [NAME])
     hands.value("select count(*) from fenceline.claim_jobs(%s, %s, 20)", held, NAME)
     done = hands.connection.execute("select job_id, attempt_id from fenceline.running limit 10").fetchall()
