@@ -117,14 +117,18 @@ async def test_run_now_and_delete(app: Fenceline) -> None:
 
 
 def test_the_same_from_blocking_code(database: str) -> None:
-    schedules = Fenceline(database).sync.schedules
-    schedules.set("s", kind="work", cron="0 3 * * *")
-    assert schedules.pause("s").paused
-    assert not schedules.resume("s").paused
-    assert schedules.run("s").created
-    assert len(schedules.next_runs("s")) == 5
-    assert [schedule.name for schedule in schedules.list()] == ["s"]
-    schedules.delete("s")
+    app = Fenceline(database)
+    schedules = app.sync.schedules
+    try:
+        schedules.set("s", kind="work", cron="0 3 * * *")
+        assert schedules.pause("s").paused
+        assert not schedules.resume("s").paused
+        assert schedules.run("s").created
+        assert len(schedules.next_runs("s")) == 5
+        assert [schedule.name for schedule in schedules.list()] == ["s"]
+        schedules.delete("s")
+    finally:
+        app.sync.close()
 
 
 async def test_one_bad_schedule_does_not_stop_the_others(
