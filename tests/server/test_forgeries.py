@@ -125,7 +125,7 @@ async def scene(
 
     ended = await claimed(mine, runner)
     assert (await ended.finish("succeeded", result="first")).status_code == 200
-    lost = await register(mine, lease_seconds=0.5)
+    lost = await register(mine)
     reclaimed = await claimed(mine, lost)
     await connection.execute("update fenceline.worker set lease_until = now() - interval '1 s' where id = $1", lost)
     await connection.execute("select fenceline.sweep()")

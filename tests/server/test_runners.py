@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.runner_calls import claim, claim_one, register
 from tests.server.test_jobs import JOB_FIELDS, is_problem
@@ -160,10 +161,12 @@ async def test_heartbeats_tell_what_became_of_attempts(runner: httpx.AsyncClient
     assert await jobs[2].status() == "queued"
 
 
-async def test_a_silent_runner_is_offline_and_loses_its_jobs(as_role: AsRole, queue_app: Fenceline) -> None:
+async def test_a_silent_runner_is_offline_and_loses_its_jobs(
+    as_role: AsRole, queue_app: Fenceline, connect: Connect
+) -> None:
     runner, operator = await as_role("runner"), await as_role("operator")
     job = await queue_app.enqueue("work")
-    runner_id = await register(runner, name="quiet", lease_seconds=0.5)
+    runner_id = await register(runner, name="quiet")
     attempt = await claim_one(runner, runner_id)
 
     async def shown() -> list[tuple[str, str]]:
@@ -171,7 +174,10 @@ async def test_a_silent_runner_is_offline_and_loses_its_jobs(as_role: AsRole, qu
         return [(runner["name"], runner["status"]) for runner in runners]
 
     assert await shown() == [("quiet", "online")]
-    await asyncio.sleep(0.6)
+    connection = await connect()
+    await connection.execute(
+        "update fenceline.worker set lease_until = now() - interval '1 s' where id = $1", runner_id
+    )
     assert await shown() == [("quiet", "offline")]
     await queue_app.caller().call(worker_calls.maintain(interval_seconds=0))
     assert await job.status() == "queued"
