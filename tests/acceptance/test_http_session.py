@@ -1,49 +1,17 @@
 """docs/http.md: the session with curl, run by a shell as it is printed there, against a server of its own."""
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-GUIDE = Path(__file__).parents[2] / "docs" / "http.md"
-BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+from tests.acceptance.session import run_session, shell_blocks
 
 
-@pytest.fixture
-def output() -> Iterator[str]:
-    """What the shell prints for all blocks, one after the other, in an empty folder."""
-    assert shutil.which("curl"), "the session is made with curl"
-    blocks = BLOCK.findall(GUIDE.read_text("utf-8"))
+def test_the_printed_session_runs() -> None:
+    blocks = shell_blocks("http.md")
     assert len(blocks) == 6
-    # The port is printed for readers; here it must be free.
-    port = str(42000 + os.getpid() % 20000)
-    script = "set -e\ntrap 'kill %1; wait' EXIT\n" + "\necho\n".join(blocks).replace("8321", port)
-    # Not pytest's tmp_path: the embedded server runs as another user, who must be able to reach the folder.
-    with tempfile.TemporaryDirectory(prefix="fenceline-http-", dir="/tmp") as folder:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("FENCELINE_")}
-        environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-        done = subprocess.run(
-            ["bash", "-c", script],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        yield done.stdout
-
-
-def test_the_printed_session_runs(output: str) -> None:
+    output = run_session(blocks)
     assert re.search(r"shown this once: fl_\S{43}$", output, re.MULTILINE)
     assert "HTTP/1.1 202 Accepted" in output
     assert "\n202\n200\n" in output
