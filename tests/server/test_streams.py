@@ -1,7 +1,7 @@
 """Live streams: the latest state and every log line, resumed without loss, closed with the token."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,10 +14,13 @@ from tests.server.watching import Watcher, Work, serving
 
 from fenceline import Fenceline
 from fenceline.database import access_calls
+from fenceline.database.stream_calls import JournalRow
 from fenceline.model.public_id import format_id
 from fenceline.model.secret import hash_token
 from fenceline.server import stream_client, streams
 from fenceline.server.settings import ServerSettings
+from fenceline.server.stream_client import JournalPage
+from fenceline.server.stream_hub import Hub
 
 Watch = Callable[..., Awaitable[httpx.AsyncClient]]
 
@@ -219,6 +222,28 @@ async def test_a_filtered_stream_shows_what_there_is_and_what_happens(client_as:
     assert {data["id"] for _, data in ((e.event, e.data) for e in watcher.events)} == {old, new}
     assert watcher.messages == ["one", "two", "three"]
     assert watcher.of("status")[-1] == (await client.get(f"/v1/jobs/{new}")).json()
+
+
+async def test_a_filtered_stream_shows_the_end_behind_the_lines(
+    client_as: Watch, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the job ends while the page with its first change is being read."""
+    client = await client_as()
+    job = await work.enqueue("a")
+    read = Hub._page
+
+    async def finish_and_read(hub: Hub, rows: Sequence[JournalRow]) -> JournalPage:
+        if job in work.attempts:
+            await work.log(job, "last words")
+            await work.finish(job)
+        return await read(hub, rows)
+
+    monkeypatch.setattr(Hub, "_page", finish_and_read)
+    async with Watcher(client, "/v1/stream?kind=a") as watcher:
+        await watcher.until(lambda: watcher.statuses == ["queued"])
+        await work.claim()
+        await watcher.until(lambda: "succeeded" in watcher.statuses)
+    assert [event.event for event in watcher.events] == ["status", "log", "status"]
 
 
 async def test_a_filtered_stream_goes_on_behind_the_last_event(client_as: Watch, work: Work) -> None:

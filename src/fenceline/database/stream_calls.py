@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic_core import from_json
@@ -44,6 +45,7 @@ class JournalRow:
 
     place: int
     job_id: int
+    at: datetime
     token: int | None
     first_line: int | None
     last_line: int | None
@@ -108,7 +110,7 @@ def journal_place(after: int | None) -> Call[int | None]:
 
 def read_journal(after: int, limit: int) -> Call[list[JournalRow]]:
     return Call(
-        "select place, job_id, token, first_line, last_line from fenceline.read_journal($1, $2)",
+        "select place, job_id, at, token, first_line, last_line from fenceline.read_journal($1, $2)",
         (after, limit),
         lambda rows: [JournalRow(*row) for row in rows],
         repeatable=True,

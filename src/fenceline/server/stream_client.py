@@ -222,7 +222,7 @@ class FilterStream(Stream):
             if seen is not None and attributes is not None and self.matches(attributes):
                 if row.token is not None:
                     self._send_lines(row, page.lines.get(row.place, ()), sent)
-                elif last[row.job_id] == row.place:
+                elif last[row.job_id] == row.place and not _ended_after(row, attributes):
                     self._send_state(seen, row.place, (1, 2), sent)
             if self.is_behind or self.closed:
                 return
@@ -254,6 +254,11 @@ class FilterStream(Stream):
         self._versions[seen.job_id] = (status_version, progress_version)
         if len(self._versions) > REMEMBERED:
             self._versions.popitem(last=False)
+
+
+def _ended_after(row: JournalRow, job: Mapping[str, Any]) -> bool:
+    """The job has ended since: lines may come yet, and the end has a row of its own."""
+    return job["finished_at"] is not None and row.at < datetime.fromisoformat(job["finished_at"])
 
 
 def with_id(job_id: int, line: LineText) -> str:

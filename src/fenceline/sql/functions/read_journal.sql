@@ -8,6 +8,7 @@ create or replace function fenceline.read_journal(
   p_limit integer default 1000,
   out place bigint,
   out job_id bigint,
+  out at timestamptz,
   out token bigint,
   out first_line integer,
   out last_line integer
@@ -33,7 +34,7 @@ begin
     end if;
   end if;
   return query
-  select j.position, j.job_id, j.token, j.first_line, j.last_line from fenceline.journal j
+  select j.position, j.job_id, j.at, j.token, j.first_line, j.last_line from fenceline.journal j
   where j.position > p_after order by j.position limit p_limit;
 end;
 $$;
