@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sysconfig
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,13 @@ class Hands:
     def value(self, sql: str, *parameters: Any) -> Any:
         row = self.connection.execute(sql, parameters).fetchone()
         return None if row is None else row[0]
+
+    def until(self, sql: str, seconds: float = 20) -> None:
+        """Wait until a query says so."""
+        deadline = time.monotonic() + seconds
+        while not self.value(sql):
+            assert time.monotonic() < deadline, sql
+            time.sleep(0.05)
 
     def enqueue(self, kind: str = "work", args: Mapping[str, Any] | None = None, **options: Any) -> str:
         given = (kind, json.dumps(args or {}), json.dumps(options))

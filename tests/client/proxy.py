@@ -1,8 +1,8 @@
 """A line to the server that a test can cut where it likes."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
 
@@ -17,7 +17,7 @@ class Proxy:
         self._target = urlsplit(target)
         self._server: asyncio.Server | None = None
         self._port = 0
-        self._pumps: set[asyncio.Task[None]] = set()
+        self._lines: set[asyncio.Task[None]] = set()
         self.connections = 0
         self.lose_reply = False
         self.lose_request = False
@@ -43,48 +43,51 @@ class Proxy:
 
     async def cut(self) -> None:
         """Cut the connections that there are; new ones can be made."""
-        pumps = list(self._pumps)
-        for pump in pumps:
-            pump.cancel()
-        await asyncio.gather(*pumps, return_exceptions=True)
+        lines = list(self._lines)
+        for line in lines:
+            line.cancel()
+        await asyncio.gather(*lines, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        folder = parse_qs(self._target.query).get("host")
-        if folder:
-            port = parse_qs(self._target.query).get("port", ["5432"])[0]
-            there = await asyncio.open_unix_connection(f"{folder[0]}/.s.PGSQL.{port}")
-        else:
-            there = await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
-        ends = (writer, there[1])
-        for task in (
-            asyncio.create_task(self._pump(reader, there[1], ends, "lose_request")),
-            asyncio.create_task(self._pump(there[0], writer, ends, "lose_reply")),
-        ):
-            self._pumps.add(task)
-            task.add_done_callback(self._pumps.discard)
-
-    async def _pump(
-        self,
-        source: asyncio.StreamReader,
-        sink: asyncio.StreamWriter,
-        ends: tuple[asyncio.StreamWriter, asyncio.StreamWriter],
-        trap: str,
-    ) -> None:
+        line = asyncio.current_task()
+        assert line is not None
+        self._lines.add(line)
+        ends = [writer]
+        pumps: list[asyncio.Task[None]] = []
         try:
+            there, back = await self._reach()
+            ends.append(back)
+            pumps += [
+                asyncio.create_task(self._pump(reader, back, "lose_request")),
+                asyncio.create_task(self._pump(there, writer, "lose_reply")),
+            ]
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        except (asyncio.CancelledError, ConnectionError):
+            pass
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            for end in ends:
+                end.transport.abort()
+            self._lines.discard(line)
+
+    async def _reach(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        query = parse_qs(self._target.query)
+        if "host" in query:
+            return await asyncio.open_unix_connection(f"{query['host'][0]}/.s.PGSQL.{query.get('port', ['5432'])[0]}")
+        return await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, trap: str) -> None:
+        with contextlib.suppress(ConnectionError):
             while data := await source.read(65536):
                 if getattr(self, trap):
                     setattr(self, trap, False)
                     return
                 sink.write(data)
-        except ConnectionError:
-            pass
-        finally:
-            for end in ends:
-                end.transport.abort()
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def proxied(dsn: str) -> AsyncIterator[Proxy]:
     proxy = Proxy(dsn)
     await proxy.open()

@@ -17,6 +17,7 @@ from tests.sql.sessions import (
     register,
     set_lane,
     status,
+    waits_or_ends,
 )
 
 
@@ -45,6 +46,22 @@ async def open_claim_does_not_hold_up_another(connect: Connect) -> None:
     )
     assert not waited
     assert [attempt.job_id for attempt in first + second] == jobs
+
+
+async def rate_is_not_refilled_twice_while_claims_wait(connect: Connect) -> None:
+    operator, first, second = await many(connect, 3)
+    await set_lane(operator, "paced", rate_per_second=1, burst=10)
+    workers = [await register(operator) for _ in range(2)]
+    for _ in range(2):
+        await enqueue(operator, lane="paced")
+    async with first.transaction():
+        await first.execute("select pg_advisory_xact_lock(1179926085, hashtext('paced'))")
+        waiting = asyncio.create_task(claim(second, workers[1], lane="paced"))
+        assert await waits_or_ends(operator, second, waiting)
+        assert len(await claim(first, workers[0], lane="paced")) == 1
+        charged = await first.fetchval("select refilled_at from fenceline.lane_state where lane = 'paced'")
+    assert len(await waiting) == 1
+    assert await operator.fetchval("select refilled_at from fenceline.lane_state where lane = 'paced'") > charged
 
 
 async def slots_hold_while_claims_overlap(connect: Connect) -> None:
@@ -181,6 +198,7 @@ async def swept_worker_leaves_no_attempt(connect: Connect) -> None:
 CLAIM_SCENARIOS = (
     two_claimers_never_get_the_same_job,
     open_claim_does_not_hold_up_another,
+    rate_is_not_refilled_twice_while_claims_wait,
     slots_hold_while_claims_overlap,
     slots_hold_for_16_claimers,
     lowered_slots_start_nothing_above,

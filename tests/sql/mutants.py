@@ -120,6 +120,13 @@ MUTANTS = (
         end_scenarios.late_writes_change_nothing,
     ),
     mutant(
+        "claim_as_of_before_it_waited",
+        "claim_jobs",
+        "  v_now := fenceline.clock();\n",
+        "",
+        claim_scenarios.rate_is_not_refilled_twice_while_claims_wait,
+    ),
+    mutant(
         "quarantine_forgotten",
         "end_crashed",
         "case when p_deaths >= 3",

@@ -98,7 +98,7 @@ async def test_the_journal_has_everything_in_order_and_no_notification(queue: Qu
     await queue.finish(attempt)
     rows = [tuple(row) for row in await queue.rows("read_journal", start)]
     assert [row[0] for row in rows] == list(range(start + 1, start + 7))
-    of_job = [row[2:] for row in rows if row[1] == job]
+    of_job = [row[3:] for row in rows if row[1] == job]
     assert of_job == [(None,) * 3, (None,) * 3, (attempt.token, 1, 2), (attempt.token, 3, 3), (None,) * 3]
     assert await heard.ids() == []
     assert await queue.rows("read_journal", start + 6) == []

@@ -121,6 +121,9 @@ begin
     return;
   end if;
 
+  -- After the lane's lock has been waited for: those before us have charged the rate until then, and what made the picked
+  -- jobs ready was not later than their claim.
+  v_now := fenceline.clock();
   -- Held against the sweep: a worker whose lease is over gets nothing, and one that is swept now waits here.
   select w.lease_until into v_worker from fenceline.worker w
   where w.id = p_worker_id and w.stopped_at is null and w.lease_until > v_now for key share;
