@@ -12,7 +12,7 @@ from tests.client.conftest import Worker
 from tests.conftest import Connect
 
 from fenceline import Fenceline, Status
-from fenceline.errors import SchemaMissing
+from fenceline.errors import InvalidName, SchemaMissing
 
 OURS_SQL = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'fenceline'"
 
@@ -170,3 +170,20 @@ def test_without_a_dsn_there_is_an_embedded_database(tmp_path_factory: pytest.Te
 
     assert (done.stdout.split(), done.stderr) == (["queued", "queued", "queued", "3"], "")
     assert not (Path(folder) / "data" / "postmaster.pid").exists()
+
+
+@pytest.mark.parametrize("kind", ["Ingest", "two words", "", "x" * 65, "line\n"])
+def test_a_kind_is_refused_where_it_is_written(kind: str) -> None:
+    app = Fenceline("postgresql://nowhere/")
+    with pytest.raises(InvalidName, match="is not a valid name: use 1 to 64 of a-z, 0-9"):
+        app.job(kind="fine", aliases=[kind])(lambda: None)
+    if kind:
+
+        def work() -> None: ...
+
+        work.__name__ = kind
+        with pytest.raises(InvalidName, match="give the handler a kind="):
+            app.job()(work)
+    with pytest.raises(TypeError, match="use a list of kinds"):
+        app.job(aliases="old")
+    assert not app.handlers

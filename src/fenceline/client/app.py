@@ -4,6 +4,7 @@ import asyncio
 import importlib
 import inspect
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
@@ -23,6 +24,7 @@ from fenceline.client.sync_stats_verbs import SyncStatistics
 from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
 from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
 from fenceline.database.source import Source
+from fenceline.errors import InvalidName
 from fenceline.model.retry import Retry
 from fenceline.model.schedule import Misfire
 
@@ -37,6 +39,8 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 #: `async def middleware(ctx, call_next)`: awaits `call_next()` and returns what it returned, or something else.
 Middleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
+#: As `check_name` in SQL has it, so that a wrong one is told where it is written, not when a worker starts.
+NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 
 
 class Handler(Generic[P, R]):
@@ -274,6 +278,8 @@ class Fenceline:
             raise ValueError(
                 "memory_limit_mb needs isolated=True and at least 1: only a process of its own has a limit"
             )
+        if isinstance(aliases, str):
+            raise TypeError(f"aliases={aliases!r} is one text: use a list of kinds")
         if inspect.iscoroutinefunction(validate):
             raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
         says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
@@ -424,13 +430,19 @@ class Fenceline:
         return Caller(self._source, pool_size or self._pool_size, tracing=self.tracing)
 
     def register(self, handler: Handler[Any, Any]) -> None:
-        for kind in (handler.kind, *handler.aliases):
+        kinds = (handler.kind, *handler.aliases)
+        for kind in kinds:
+            if not NAME.fullmatch(kind):
+                raise InvalidName(
+                    f"kind {kind!r} of {handler.function.__qualname__} is not a valid name: use 1 to 64 of a-z, 0-9, "
+                    '"_", "." and "-", and give the handler a kind= if its function is called otherwise'
+                )
             if kind in self.handlers:
                 raise ValueError(
                     f"kind {kind!r} has two handlers: {self.handlers[kind].function.__qualname__} and "
                     f"{handler.function.__qualname__}; give one of them another kind="
                 )
-            self.handlers[kind] = handler
+        self.handlers |= dict.fromkeys(kinds, handler)
 
 
 class JobDecorator:
