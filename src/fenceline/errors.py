@@ -407,6 +407,9 @@ class JobCancelled(JobNotSuccessful):
 class Steering(FencelineError):
     """Raised by a handler to say how its attempt ends."""
 
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(reason)
+
 
 def _seconds(what: str, given: float | timedelta) -> float:
     seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)

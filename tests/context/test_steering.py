@@ -7,7 +7,7 @@ from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
 from tests.worker.embedded_worker import ended
 
-from fenceline import Context, Fenceline, RetryLater, Snooze
+from fenceline import Cancel, Context, Fail, Fenceline, RetryLater, Snooze
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 
@@ -53,3 +53,9 @@ async def test_a_renamed_kind_keeps_its_old_jobs(app: Fenceline, work: Work) -> 
 
     with pytest.raises(ValueError, match=r"kind 'old\.name' has two handlers"):
         app.job(kind="old.name")(renamed.function)
+
+
+def test_reasons_may_be_named() -> None:
+    assert str(Cancel(reason="no longer wanted")) == str(Cancel("no longer wanted")) == "no longer wanted"
+    assert str(Fail(reason="never")) == str(Fail("never")) == "never"
+    assert str(RetryLater(reason="busy")) == "busy"
