@@ -306,3 +306,43 @@ async def test_shutdown_asks_threads_and_gives_jobs_back(app: Fenceline) -> None
     assert records[1].error["message"] == "Worker received SIGTERM"
     assert ends == ["thread"]
     await app.close()
+
+
+async def test_an_exception_that_cannot_say_what_it_is_costs_only_its_attempt(app: Fenceline) -> None:
+    class Mute(Exception):  # noqa: N818 - what it is about
+        def __str__(self) -> str:
+            raise KeyError("message")
+
+    @app.job(retry=ONCE)
+    async def inline() -> None:
+        raise Mute
+
+    @app.job(retry=ONCE)
+    async def paused() -> None:
+        await asyncio.sleep(0)
+        raise Mute
+
+    @app.job(retry=ONCE)
+    def blocking() -> None:
+        raise Mute
+
+    async with running(app):
+        for kind in ("inline", "paused", "blocking"):
+            record = await ended(await app.enqueue(kind))
+            assert record.error is not None
+            assert "Mute, whose text cannot be had: KeyError" in record.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"), [("a\0b", "zero character"), (10**5000, "more than 4300 digits")], ids=["zero", "long"]
+)
+async def test_a_result_that_could_not_be_read_back_fails_its_job(app: Fenceline, value: object, why: str) -> None:
+    @app.job()
+    async def work() -> object:
+        return value
+
+    async with running(app):
+        record = await ended(await app.enqueue("work"))
+        assert record.error is not None
+        assert (record.status, record.error["code"], record.attempt) == ("failed", "invalid_result", 1)
+        assert why in record.error["message"]

@@ -13,6 +13,7 @@ from fenceline.client.options import EnqueueOptions
 from fenceline.client.verbs import Job
 from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
 from fenceline.context.children import add_children
+from fenceline.context.failure import message_of
 from fenceline.context.guards import version_text
 from fenceline.context.items import Items
 from fenceline.context.lines import Lines
@@ -320,7 +321,7 @@ class Context:
         """Keep why a step failed, for people; the error itself goes on its way."""
         if isinstance(error, Cancelled | StaleAttempt):
             return
-        why = stored_json({"message": redact(str(error))[:2000], "type": type(error).__qualname__})
+        why = stored_json({"message": redact(message_of(error))[:2000], "type": type(error).__qualname__})
         values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
         await self._ask("record_step", values)
 

@@ -25,11 +25,19 @@ MAX_TRACEBACK = 8_000
 MAX_MESSAGE = 2_000
 
 
+def message_of(error: BaseException) -> str:
+    """What an exception says, even where saying it fails: that must not cost more than the attempt."""
+    try:
+        return str(error)
+    except Exception as failure:  # noqa: BLE001 - `__str__` is code of the handler's, and raises what it likes
+        return f"{type(error).__qualname__}, whose text cannot be had: {type(failure).__qualname__}"
+
+
 def describe(error: BaseException, *, code: str = "error") -> str:
     """JSON text with code, message, type and traceback."""
     # Before they are cut: half a secret is one too.
     text = redact("".join(traceback.format_exception(error)))
-    message = redact(str(error)) or type(error).__name__
+    message = redact(message_of(error)) or type(error).__name__
     described: dict[str, Any] = {
         "code": code,
         "message": message if len(message) <= MAX_MESSAGE else message[:MAX_MESSAGE] + "…",

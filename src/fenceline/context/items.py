@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from fenceline.context.failure import message_of
+
 Move = Callable[[str, list[str], str | None], Awaitable[dict[str, int]]]
 
 
@@ -31,7 +33,7 @@ class Items:
         return await self._move("skipped", _checked(items), str(reason))
 
     async def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
-        why = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
+        why = f"{type(error).__name__}: {message_of(error)}" if isinstance(error, BaseException) else str(error)
         counts = await self._move("failed", _checked(items), why)
         for item in items:
             self._failed[item] = {"item": item, "error": why, "phase": self._phase()}
