@@ -2,12 +2,13 @@
 
 import asyncio
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from tests.client.conftest import Worker
 
-from fenceline import Fenceline, InvalidId, Status
+from fenceline import Fenceline, InvalidArgs, InvalidId, Status
 from fenceline.errors import InvalidOption
 
 
@@ -124,3 +125,14 @@ async def test_each_goes_on_over_more_than_one_page(app: Fenceline) -> None:
 async def test_filters_that_make_no_sense(app: Fenceline, filters: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         await app.jobs.list(**filters)
+
+
+async def test_a_number_that_python_cannot_read_does_not_spoil_the_list(app: Fenceline, worker: Worker) -> None:
+    """Another language may have stored it; Python itself refuses to send one."""
+    await worker.connection.fetch("select fenceline.enqueue('work', ('{\"n\": ' || repeat('9', 5000) || '}')::json)")
+    with pytest.raises(InvalidArgs, match="more than 4300 digits"):
+        await app.enqueue("work", {"n": 10**5000})
+
+    [record] = (await app.jobs.list()).items
+    assert record.args["n"] == Decimal(10**5000 - 1)
+    assert type(record.attempt) is int

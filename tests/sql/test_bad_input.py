@@ -214,6 +214,20 @@ SIZES_AND_JSON = [
     refused("FL006", r"""select fenceline.enqueue('work', '{{"a": "\udc00\ud800"}}')""", "kind 'work'", "surrogate"),
     refused("FL006", r"""select fenceline.enqueue('work', '{{"\u0000": 1}}')""", "kind 'work'", r"\u0000"),
     refused("FL006", r"""select fenceline.enqueue('work', '{{}}', '{{"key": "\u0000"}}')""", "kind 'work'", r"\u0000"),
+    *[
+        refused(
+            "FL006",
+            f"select fenceline.enqueue('work', '{{{{\"a\": [{number}]}}}}'{options})",
+            "kind 'work'",
+            "JSON",
+            rule,
+        )
+        for number, rule in [("1e999999", "overflows"), ("-1E5000", "exponent"), ("1e-5000", "exponent")]
+        for options in ("", ', \'{{"tenant": "acme"}}\'')
+    ],
+    refused(
+        "FL006", "select fenceline.enqueue('work', ('{{\"a\": 9' || repeat('9', 131072) || '}}')::json)", "overflows"
+    ),
     refused("FL006", r"""select fenceline.enqueue_jobs('[{{"kind": "\u0000"}}]')""", "jobs cannot", r"\u0000"),
     refused(
         "FL006",

@@ -6,12 +6,14 @@ pydantic does the work. It is imported when the first args are validated, not wi
 import inspect
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import UnionType
 from typing import TYPE_CHECKING, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
 from fenceline.errors import InvalidArgs, InvalidResult
+from fenceline.model.json_text import has_zero_character
 from fenceline.model.with_errors import WithErrors
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 #: The parameter through which a handler gets its context; never part of the args.
 CONTEXT = "ctx"
 MAX_DEPTH = 64
+MAX_DIGITS = 4300
+_LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 
 
 class Arguments:
@@ -107,7 +111,10 @@ class Arguments:
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
-            return dump_json(self._result, self._result.validate_python(value))
+            text = dump_json(self._result, self._result.validate_python(value))
+            if has_zero_character(text):
+                raise ValueError("a text holds a zero character, which PostgreSQL cannot store")  # noqa: TRY301 - told below
+            return text
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", "does", error)) from error
         except ValueError as error:
@@ -216,6 +223,7 @@ def to_json(value: Any) -> str:
     text = write(value).decode()
     if "NaN" in text or "Infinity" in text:
         json.loads(text, parse_constant=_refuse_constant)
+    _refuse_long_numbers(text)
     return text
 
 
@@ -237,7 +245,17 @@ def dump_json(adapter: "TypeAdapter[Any]", value: Any) -> str:
     text = adapter.serializer.to_json(value).decode()
     if "null" in text or "NaN" in text or "Infinity" in text:
         _refuse_non_finite(adapter.dump_python(value))
+    _refuse_long_numbers(text)
     return text
+
+
+def _refuse_long_numbers(text: str) -> None:
+    """Python itself cannot read such a number back: one of them would spoil every list that it is on."""
+    if len(text) > MAX_DIGITS and _LONG_NUMBER.search(text):
+        try:
+            json.loads(text)  # the digits may be in a text, which is all right
+        except ValueError as error:
+            raise ValueError(f"a number has more than {MAX_DIGITS} digits: use a string") from error
 
 
 def _refuse_non_finite(value: Any) -> None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, Outcome
@@ -39,7 +40,19 @@ class Enqueued:
 
 def from_json(value: Any) -> Any:
     # asyncpg hands JSON over as text, psycopg as objects.
-    return json.loads(value) if isinstance(value, str | bytes) else value
+    if not isinstance(value, str | bytes):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:  # Python reads no integer of more than 4300 digits, and other languages may have stored one
+        return json.loads(value, parse_int=_any_integer)
+
+
+def _any_integer(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:
+        return Decimal(digits)
 
 
 def _nothing(_rows: Sequence[Row]) -> None:

@@ -12,6 +12,11 @@ from typing import Any
 _ZERO = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
+def has_zero_character(text: str) -> bool:
+    """Whether JSON text holds the one character that jsonb cannot."""
+    return "\\u0000" in text and _ZERO.search(text) is not None
+
+
 def stored_json(value: Any) -> str:
     """JSON text; what JSON or jsonb has no form for is replaced by something readable."""
     try:

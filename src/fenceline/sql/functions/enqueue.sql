@@ -30,12 +30,12 @@ declare
 begin
   -- The short way, for a job without options: one statement looks up the route and writes `job` and `ready`. A commit of
   -- its own pays for setting up every statement and expression anew, so there are as few as can be; ltrim costs a tenth
-  -- of a regular expression. Where anything is not plain no row is written, and the long way says what is wrong. "\u" is
-  -- left to the long way: only there can \u0000 or half a surrogate pair hide.
+  -- of a regular expression. Where anything is not plain no row is written, and the long way says what is wrong. What
+  -- jsonb might not take is left to the long way.
   if p_defaults is not null then
     perform fenceline.check_defaults(p_kind, p_defaults);
   end if;
-  if p_options::text = '{}' and json_typeof(p_args) = 'object' and strpos(p_args::text, '\u') = 0 then
+  if p_options::text = '{}' and json_typeof(p_args) = 'object' and not fenceline.is_suspicious(p_args::text) then
     with made as (
       insert into fenceline.job as j (id, priority, max_attempts, kind, lane, tenant, args, created_by, timeout_seconds)
       select fenceline.next_id(), coalesce((p_defaults ->> 'priority')::smallint, k.priority, n.default_priority),

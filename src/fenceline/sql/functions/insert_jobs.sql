@@ -41,8 +41,12 @@ begin
   begin
     v_options := coalesce(p_options, '{}')::jsonb;
     for v_i in 1 .. v_count loop
-      if strpos(p_args[v_i]::text, '\u') > 0 then  -- only there can \u0000 or half a surrogate pair hide
+      if fenceline.is_suspicious(p_args[v_i]::text) then
         v_read := p_args[v_i]::jsonb;
+        if regexp_replace(p_args[v_i]::text, '"(\\.|[^"\\])*"', '', 'g') ~ '[eE][-+]?[0-9]{4}' then
+          raise exception using errcode = 'numeric_value_out_of_range',
+            message = 'a number has an exponent of four digits or more';
+        end if;
       end if;
     end loop;
   exception when data_exception or statement_too_complex then
@@ -50,7 +54,7 @@ begin
     raise exception using errcode = 'FL006',
       message = format('args or options of kind %L cannot be stored as JSON: %s', p_kind,
                        coalesce(nullif(v_why, ''), sqlerrm)),
-      hint = 'Remove \u0000 and unpaired surrogates; encode binary data as base64.';
+      hint = 'Remove \u0000, unpaired surrogates and numbers without end; encode binary data as base64.';
   end;
   if not v_plain then
     v_job := fenceline.read_options(p_kind, v_options);
