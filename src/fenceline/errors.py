@@ -348,11 +348,12 @@ def refused_as(code: str, message: str, detail: str | None = None) -> RefusedErr
 def refusal(error: BaseException) -> RefusedError | None:
     """The exception for a driver's error, or None when it is not one of ours.
 
-    Every driver carries the SQLSTATE somewhere: asyncpg and psycopg as `sqlstate`, SQLAlchemy and Django wrap theirs.
+    Every driver carries the SQLSTATE somewhere: asyncpg and psycopg as `sqlstate`, psycopg2 (below SQLAlchemy or Django)
+    as `pgcode`; SQLAlchemy and Django wrap theirs.
     """
     seen: BaseException | None = error
     while seen is not None:
-        state = getattr(seen, "sqlstate", None)
+        state = getattr(seen, "sqlstate", None) or getattr(seen, "pgcode", None)
         if isinstance(state, str) and state in SQLSTATES:
             # A wrapper may repeat the state but not the rest: the driver's own error is below it.
             while isinstance(seen.__cause__, Exception) and getattr(seen.__cause__, "sqlstate", None) == state:

@@ -1,15 +1,20 @@
 """Enqueue inside the caller's transaction, through every driver that a caller may bring."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
+import django
 import psycopg
 import pytest
 import sqlalchemy
+from django.conf import settings
+from django.db.utils import ConnectionHandler
+from django.utils.connection import ConnectionProxy
 from psycopg.rows import dict_row
 from sqlalchemy.ext.asyncio import (
     AsyncEngine,
@@ -107,6 +112,34 @@ async def of_scoped_session(dsn: str) -> AsyncIterator[Transaction]:
     session.remove()
 
 
+def django_connections(dsn: str) -> Any:
+    """As `django.db.connections`, for one database, and one that is none of PostgreSQL's."""
+    if not settings.configured:
+        settings.configure(LOGGING_CONFIG=None)
+        django.setup()
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    return ConnectionHandler(
+        {
+            "default": {
+                "ENGINE": "django.db.backends.postgresql",
+                **{name: str(parts.get(part, "")) for name, part in names.items()},
+            },
+            "other": {"ENGINE": "django.db.backends.sqlite3"},
+        }
+    )
+
+
+@asynccontextmanager
+async def of_django(dsn: str) -> AsyncIterator[Transaction]:
+    # Django refuses to block an event loop unless it is told that this is meant.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    connection = ConnectionProxy(django_connections(dsn), "default")  # what `django.db.connection` is
+    connection.set_autocommit(False)
+    yield Transaction(connection, soon(connection.commit), soon(connection.rollback))
+    connection.close()
+
+
 def async_engine(dsn: str, dialect: str) -> AsyncEngine:
     return create_async_engine(engine_url(dsn, dialect), poolclass=NullPool)
 
@@ -145,6 +178,7 @@ BLOCKING: dict[str, Opener] = {
     "SQLAlchemy Connection": of_sqlalchemy,
     "SQLAlchemy Session": of_session,
     "SQLAlchemy scoped_session": of_scoped_session,
+    "Django": of_django,
 }
 ASYNC: dict[str, Opener] = {
     "asyncpg": of_asyncpg,
@@ -293,7 +327,7 @@ async def test_what_is_no_connection_is_refused_by_name(app: Fenceline, database
     engine = sqlalchemy.create_engine(engine_url(database, "psycopg"), poolclass=NullPool)
     pool = asyncpg.create_pool(database, min_size=0)
     with psycopg.connect(database) as connection, connection.cursor() as cursor:
-        for wrong in (object(), "postgresql://", engine, pool, cursor):
+        for wrong in (object(), "postgresql://", engine, pool, cursor, django_connections(database)["other"]):
             with pytest.raises(TypeError, match="cannot be used as connection: pass an asyncpg or psycopg connection"):
                 await app.enqueue("work", connection=wrong)
             with pytest.raises(TypeError, match=type(wrong).__qualname__):
@@ -319,4 +353,14 @@ async def test_a_savepoint_keeps_the_transaction_after_a_refusal(app: Fenceline,
         await app.enqueue("work", connection=transaction.connection)
         await transaction.commit()
 
+    assert await worker.count_jobs() == 1
+
+
+async def test_django_outside_a_transaction_commits_at_once(app: Fenceline, database: str, worker: Worker) -> None:
+    def enqueue() -> None:
+        connection = django_connections(database)["default"]
+        app.sync.enqueue("work", connection=connection)
+        connection.close()
+
+    await asyncio.to_thread(enqueue)
     assert await worker.count_jobs() == 1

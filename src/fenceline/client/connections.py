@@ -12,7 +12,7 @@ from fenceline.database.calls import Call, Row
 from fenceline.errors import refusal
 
 T = TypeVar("T")
-Family = Literal["asyncpg", "psycopg", "async psycopg", "sqlalchemy", "async sqlalchemy"]
+Family = Literal["asyncpg", "psycopg", "async psycopg", "sqlalchemy", "async sqlalchemy", "django"]
 
 _PARAMETER = re.compile(r"\$(\d+)")
 _FAMILIES: dict[tuple[str, str], Family] = {
@@ -26,19 +26,21 @@ _FAMILIES: dict[tuple[str, str], Family] = {
     ("sqlalchemy", "AsyncConnection"): "async sqlalchemy",
     ("sqlalchemy", "AsyncSession"): "async sqlalchemy",
     ("sqlalchemy", "async_scoped_session"): "async sqlalchemy",
+    ("django", "ConnectionProxy"): "django",  # django.db.connection
+    ("django", "DatabaseWrapper"): "django",  # django.db.connections["…"]
 }
-_BLOCKING = ("psycopg", "sqlalchemy")
+_BLOCKING = ("psycopg", "sqlalchemy", "django")
 
 
 def family_of(connection: Any) -> Family:
     """Which driver a connection belongs to. Raises TypeError."""
     for cls in type(connection).__mro__:
         family = _FAMILIES.get((cls.__module__.partition(".")[0], cls.__name__))
-        if family is not None:
+        if family is not None and (family != "django" or connection.vendor == "postgresql"):
             return family
     raise TypeError(
         f"a {type(connection).__module__}.{type(connection).__qualname__} cannot be used as connection: pass an "
-        "asyncpg or psycopg connection, or a SQLAlchemy Connection or Session"
+        "asyncpg or psycopg connection, a SQLAlchemy Connection or Session, or a PostgreSQL connection of Django"
     )
 
 
@@ -65,7 +67,15 @@ def _start(connection: Any, call: Call[Any], family: Family) -> Any:
             from sqlalchemy import text  # noqa: PLC0415 - only where the caller uses SQLAlchemy
 
             statement = text(_PARAMETER.sub(r":p\1", call.sql))
-            return connection.execute(statement, {f"p{n}": value for n, value in enumerate(call.parameters, start=1)})
+            return connection.execute(statement, _named(call))
+        case "django":
+            cursor = connection.cursor()
+            cursor.execute(_PARAMETER.sub(r"%(p\1)s", call.sql.replace("%", "%%")), _named(call))
+            return cursor
+
+
+def _named(call: Call[Any]) -> dict[str, Any]:
+    return {f"p{n}": value for n, value in enumerate(call.parameters, start=1)}
 
 
 def run_blocking(connection: Any, call: Call[T]) -> T:
