@@ -124,3 +124,22 @@ async def test_children_have_snapshots_and_defaults_of_their_own(app: Fenceline,
         await connection.close()
     assert [row["snapshot"] for row in rows] == ['{"for": "a"}', '{"for": "b"}', "given"]
     assert {row["priority"] for row in rows} == {4}
+
+
+async def test_another_job_with_the_dedupe_key_takes_the_childs_place(app: Fenceline, work: Work) -> None:
+    children: list[Any] = []
+
+    @app.job()
+    async def plan(*, ctx: Context) -> None:
+        first = await ctx.enqueue("child", {"number": 1}, dedupe_key="k")
+        children.append(await ctx.enqueue("child", {"number": 2}, after=[first]))
+        children.append(await ctx.enqueue("child", {"number": 3}, after={"jobs": [first.id], "policy": "always"}))
+
+    await app.lanes.create("shut", enabled=False)
+    other = await app.enqueue("child", {"number": 9}, dedupe_key="k", lane="shut")
+    async with work():
+        assert (await ended(await app.enqueue("plan"))).error is None
+        assert [(await child.get()).waiting_for for child in children] == ["dependencies", "dependencies"]
+        await app.lanes.resume("shut")
+        assert [await child.result(timeout=30) for child in children] == [2, 3]
+        assert await other.result(timeout=30) == 9

@@ -374,7 +374,8 @@ class Context:
         """Make a child job when this attempt succeeds, in the same transaction; if it does not, there is no child.
 
         The handle's id is final; it can be given to `after=` of another child. With a dedupe key or an idempotency key
-        that belongs to another job by then, that job is the one, and there is none with this id.
+        that belongs to another job by then, that job is the one, also for children that wait for it, and there is none
+        with this id.
         """
         [child] = await self.enqueue_many(kind, [{} if args is None else args], **options)
         return child
