@@ -346,3 +346,25 @@ async def test_a_result_that_could_not_be_read_back_fails_its_job(app: Fenceline
         assert record.error is not None
         assert (record.status, record.error["code"], record.attempt) == ("failed", "invalid_result", 1)
         assert why in record.error["message"]
+
+
+async def test_a_handler_that_raises_keyboard_interrupt_fails_like_any_other(app: Fenceline) -> None:
+    """Else it would end the worker, and the next one, and the next."""
+
+    @app.job(retry=ONCE)
+    async def inline() -> None:
+        raise KeyboardInterrupt
+
+    @app.job(retry=ONCE)
+    async def paused() -> None:
+        await asyncio.sleep(0)
+        raise KeyboardInterrupt
+
+    @app.job(retry=ONCE)
+    def blocking() -> None:
+        raise KeyboardInterrupt
+
+    async with running(app) as worker:
+        for kind in ("inline", "paused", "blocking"):
+            assert await code_of(app, kind) == "failed error"
+        assert not worker.done()

@@ -9,6 +9,8 @@ attempt ends when it should, what the handler returns later is ignored, and its 
 
 import asyncio
 import logging
+import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -70,6 +72,18 @@ class Execution:
         self.started = time.perf_counter()
         if self.limit is not None and self.attempt.timeout_seconds is not None:
             self.limit.reschedule(asyncio.get_running_loop().time() + self.attempt.timeout_seconds)
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether this may be a person's wish to end the program: only where the signal itself raises an exception. Worker
+    processes ignore the signal, asyncio.run() cancels; there it is the handler that raised it, and would raise it again
+    in the next process, and the next.
+    """
+    return (
+        isinstance(error, KeyboardInterrupt)
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
 
 
 class Executor:
@@ -197,9 +211,9 @@ class Executor:
             else:
                 coroutine.close()
                 raise AssertionError(f"{attempt.kind} paused although its code awaits nothing")
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
+        except BaseException as error:  # whatever a handler raises is its job's failure, `exit()` too
+            if is_ctrl_c(error):
+                raise
             ending = ending_of(attempt, error, time.perf_counter() - started)
         finally:
             current_context.reset(token)
@@ -230,9 +244,9 @@ class Executor:
                 ending = await run(execution)
             if limit.expired():  # it went on although it was told to stop
                 ending = timed_out(attempt)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its job's failure, `exit()` too
+        except BaseException as error:  # whatever a handler raises is its job's failure, `exit()` too
+            if is_ctrl_c(error):
+                raise
             ending = timed_out(attempt) if limit.expired() else self._ending_of(execution, error)
         self._end(execution, ending)
 
