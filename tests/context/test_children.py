@@ -47,6 +47,8 @@ async def test_children_are_refused_early_where_that_can_be_told(app: Fenceline,
             {"kind": "child", "args": {"number": 1}, "priority": 10**9},
             {"kind": "not a name", "args": {}},
             {"kind": "child", "args": {"number": 1}, "connection": object()},
+            {"kind": "child", "args": {"number": 1}, "lane": "nowhere"},
+            {"kind": "unknown_here", "args": {"text": "\0"}},
         ):
             options: dict[str, Any] = dict(arguments)
             try:
@@ -65,6 +67,8 @@ async def test_children_are_refused_early_where_that_can_be_told(app: Fenceline,
         "InvalidPriority",
         "InvalidName",
         "InvalidOption",
+        "UnknownLane",
+        "InvalidJson",
     ]
     assert "a child belongs to the tenant of its parent, 'default', not to 'other'" in seen[2]
 

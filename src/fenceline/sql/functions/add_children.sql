@@ -21,6 +21,7 @@ declare
   v_ids bigint[];
   v_most integer := (select s.max_args_bytes from fenceline.setting s);
   v_bad integer;
+  v_asked fenceline.job;
 begin
   perform fenceline.check_name('kind', p_kind);
   if p_defaults is not null then
@@ -34,13 +35,18 @@ begin
       message = format('a child belongs to the tenant of its parent, %L, not to %L', v_tenant, v_options ->> 'tenant');
   end if;
   v_options := v_options || jsonb_build_object('tenant', v_tenant, 'parent', fenceline.public_id(p_job_id));
-  perform fenceline.read_options(p_kind, v_options);
+  v_asked := fenceline.read_options(p_kind, v_options);
+  if v_asked.lane is not null and not exists (select 1 from fenceline.lane n where n.name = v_asked.lane) then
+    perform fenceline.create_decorated_lane(v_asked.lane, false);
+  end if;
   select n into v_bad from unnest(p_args) with ordinality a(args, n)
   where a.args is null or json_typeof(a.args) <> 'object' or octet_length(a.args::text) > v_most limit 1;
   if v_bad is not null then
     raise exception using errcode = case when octet_length(p_args[v_bad]::text) > v_most then 'FL005' else 'FL007' end,
       message = format('args of child %s (kind %L) must be a JSON object of at most %s bytes', v_bad, p_kind, v_most);
   end if;
+  perform fenceline.to_jsonb_checked(format('args of a child (kind %L)', p_kind), a) from unnest(p_args) a
+  where fenceline.is_suspicious(a::text);
 
   perform fenceline.live_attempt(p_job_id, p_attempt_id);
   select c.ids into v_ids from fenceline.child c
