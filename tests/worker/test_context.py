@@ -119,7 +119,7 @@ async def test_no_line_can_take_the_worker_down(app: Fenceline, odd: dict[str, A
 def test_stored_json_is_json() -> None:
     cycle: list[Any] = []
     cycle.append(cycle)
-    for value in ("\x00", "\\u0000", "\\\x00", {"a": [float("inf"), {1: 2}]}, cycle, {None: {(1,): 2}}):
+    for value in ("\x00", "\\u0000", "\\\x00", {"a": [float("inf"), {1: 2}]}, cycle, {None: {(1,): 2}}, 10**5000):
         json.loads(stored_json(value))
     assert json.loads(stored_json("\\u0000 \\\\u0000 \\\x00")) == "\\u0000 \\\\u0000 \\\ufffd"
 

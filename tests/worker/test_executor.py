@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.worker.embedded_worker import ended, running, until_running
 
-from fenceline import Fenceline, Retry
+from fenceline import Fenceline, Retry, RetryLater
 from fenceline.context.context import Context
 from fenceline.worker.plan import awaits
 
@@ -368,3 +368,19 @@ async def test_a_handler_that_raises_keyboard_interrupt_fails_like_any_other(app
         for kind in ("inline", "paused", "blocking"):
             assert await code_of(app, kind) == "failed error"
         assert not worker.done()
+
+
+async def test_an_exception_that_lacks_what_its_class_has_costs_only_its_attempt(app: Fenceline) -> None:
+    class Busy(RetryLater):
+        def __init__(self) -> None:  # no call of super(): there is no `after`
+            Exception.__init__(self, "busy")
+
+    @app.job(retry=ONCE)
+    async def work() -> None:
+        raise Busy
+
+    async with running(app) as worker:
+        record = await ended(await app.enqueue("work"))
+        assert not worker.done()
+    assert record.error is not None
+    assert (record.status, record.error["type"]) == ("failed", "AttributeError")

@@ -49,6 +49,13 @@ def describe(error: BaseException, *, code: str = "error") -> str:
 
 def ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None = None) -> Ending:
     """How an attempt ends whose handler raised this."""
+    try:
+        return _ending_of(attempt, error, ran_seconds)
+    except Exception as failure:  # noqa: BLE001 - a class of the handler's own, which lacks what ours have
+        return Ending(attempt, outcome="failed", error=describe(failure), ran_seconds=ran_seconds)
+
+
+def _ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None) -> Ending:
     code, delay = "error", None
     match error:
         case Snooze():

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+#: About 4200 digits: Python writes no longer ones in decimal.
+MAX_BITS = 14_000
 # A zero character after an even number of backslashes: after an odd number it is the text "\u0000" itself.
 _ZERO = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
@@ -31,6 +33,8 @@ def stored_json(value: Any) -> str:
 def _readable(value: Any, depth: int) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, int) and value.bit_length() > MAX_BITS:
+        return hex(value)
     if depth == 0 and isinstance(value, Mapping | list | tuple):
         return "…"
     if isinstance(value, Mapping):
