@@ -348,8 +348,8 @@ def refused_as(code: str, message: str, detail: str | None = None) -> RefusedErr
 def refusal(error: BaseException) -> RefusedError | None:
     """The exception for a driver's error, or None when it is not one of ours.
 
-    Every driver carries the SQLSTATE somewhere: asyncpg and psycopg as `sqlstate`, psycopg2 (below SQLAlchemy or Django)
-    as `pgcode`; SQLAlchemy and Django wrap theirs.
+    Every driver carries the SQLSTATE somewhere: asyncpg and psycopg as `sqlstate`, psycopg2 as `pgcode`; SQLAlchemy and
+    Django wrap theirs.
     """
     seen: BaseException | None = error
     while seen is not None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from tests.client.conftest import Worker
 
-from fenceline import Fenceline, FencelineError, InvalidArgs
+from fenceline import Context, Fenceline, FencelineError, InvalidArgs
 from fenceline.client.arguments import MAX_DEPTH, Arguments
 from fenceline.errors import InvalidJson, InvalidResult, TooLarge
 
@@ -355,3 +355,26 @@ def test_a_result_that_does_not_fit_is_named() -> None:
         taking(Any).encode_result("\ud800")
     assert arguments.encode_result(None) is None
     assert arguments.decode_result(None) is None
+
+
+def test_the_context_comes_by_one_name(app: Fenceline) -> None:
+    with pytest.raises(TypeError, match="takes its context as 'context': it comes by the name 'ctx'"):
+
+        @app.job()
+        async def work(context: Context) -> None: ...
+
+
+def test_annotations_may_name_what_is_defined_beside_the_handler(app: Fenceline) -> None:
+    class Local(BaseModel):
+        number: int
+
+    @app.job()
+    async def work(one: "Local", more: "list[Local] | None" = None) -> "Local":
+        return one
+
+    arguments = work.arguments
+    assert arguments.decode(arguments.encode({"one": {"number": 1}, "more": [Local(number=2)]})) == {
+        "one": Local(number=1),
+        "more": [Local(number=2)],
+    }
+    assert arguments.decode_result({"number": 3}) == Local(number=3)

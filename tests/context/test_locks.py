@@ -1,6 +1,7 @@
 """`ctx.lock` in a worker of this process: one at a time, in turn, and never for ever."""
 
 import asyncio
+import inspect
 import threading
 import time
 from collections import Counter
@@ -276,3 +277,9 @@ async def test_bad_names_are_refused(app: Fenceline) -> None:
         assert (record.status, record.error["code"]) == ("failed", "invalid_name")
         assert "lock namespace 'No Such'" in record.error["message"]
         assert await (await caught.enqueue()).result(30) == ["invalid_name"] * 2 + ["invalid_option"] * 3
+
+
+@pytest.mark.parametrize("context", [Context, SyncContext])
+def test_the_parameters_have_their_public_names(context: type) -> None:
+    assert list(inspect.signature(context.lock).parameters) == ["self", "namespace", "id"]  # type: ignore[attr-defined]
+    assert list(inspect.signature(context.guard_newer).parameters) == ["self", "resource", "version"]  # type: ignore[attr-defined]

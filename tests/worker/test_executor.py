@@ -334,7 +334,7 @@ async def test_an_exception_that_cannot_say_what_it_is_costs_only_its_attempt(ap
 
 
 @pytest.mark.parametrize(
-    ("value", "why"), [("a\0b", "zero character"), (10**5000, "more than 4300 digits")], ids=["zero", "long"]
+    "value, why", [("a\0b", "zero character"), (10**5000, "more than 4300 digits")], ids=["zero", "long"]
 )
 async def test_a_result_that_could_not_be_read_back_fails_its_job(app: Fenceline, value: object, why: str) -> None:
     @app.job()

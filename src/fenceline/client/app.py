@@ -6,7 +6,7 @@ import inspect
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
 
 from fenceline.client.arguments import Arguments
@@ -58,6 +58,7 @@ class Handler(Generic[P, R]):
         isolated: bool,
         memory_limit_mb: int | None,
         aliases: Sequence[str] = (),
+        nearby: Mapping[str, Any] | None = None,
     ) -> None:
         self.kind = kind
         self.aliases = tuple(aliases)
@@ -67,7 +68,7 @@ class Handler(Generic[P, R]):
         self.isolated = isolated
         self.memory_limit_mb = memory_limit_mb
         self.function = function
-        self.arguments = Arguments(kind, function)
+        self.arguments = Arguments(kind, function, nearby)
         #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
         self.says = dict(says)
         self._app = app
@@ -486,9 +487,21 @@ class JobDecorator:
             isolated=self._isolated,
             memory_limit_mb=self._memory_limit_mb,
             aliases=self._aliases,
+            nearby=_nearby(function, inspect.currentframe()),
         )
         self._app.register(handler)
         return handler
+
+
+def _nearby(function: Callable[..., Any], frame: FrameType | None) -> dict[str, Any] | None:
+    """What the annotations of a function name among the locals of where it is decorated: with `from __future__ import
+    annotations` they are texts, and a class that is defined in a function is found nowhere else.
+    """
+    texts = [hint for hint in getattr(function, "__annotations__", {}).values() if isinstance(hint, str)]
+    if not texts or frame is None or frame.f_back is None:
+        return None
+    around = frame.f_back.f_locals
+    return {name: around[name] for name in re.findall(r"\w+", " ".join(texts)) if name in around}
 
 
 class SyncFenceline:

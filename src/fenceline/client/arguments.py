@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: The parameter through which a handler gets its context; never part of the args.
 CONTEXT = "ctx"
+#: Where its types are defined; above this layer, so they are known by name.
+CONTEXT_MODULES = ("fenceline.context.context", "fenceline.context.sync_context")
 MAX_DEPTH = 64
 MAX_DIGITS = 4300
 _LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
@@ -29,15 +31,22 @@ _LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 class Arguments:
     """What `kind` takes and returns, read from its handler."""
 
-    def __init__(self, kind: str, handler: Callable[..., Any]) -> None:
+    def __init__(self, kind: str, handler: Callable[..., Any], nearby: Mapping[str, Any] | None = None) -> None:
+        """`nearby`: names around a handler that is defined inside a function, for annotations that are texts."""
         self.kind = kind
         self._handler = handler
+        self._nearby = nearby
         parameters = [p for p in inspect.signature(handler).parameters.values() if p.name != CONTEXT]
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
                     f"handler {handler.__qualname__} takes {parameter} without a name for each value: args are stored "
                     "by name, so use plain or keyword-only parameters"
+                )
+            if getattr(parameter.annotation, "__module__", None) in CONTEXT_MODULES:
+                raise TypeError(
+                    f"handler {handler.__qualname__} takes its context as {parameter.name!r}: it comes by the name "
+                    f"{CONTEXT!r}, so call the parameter that"
                 )
         self._signature = inspect.Signature(parameters)
 
@@ -112,13 +121,13 @@ class Arguments:
 
         try:
             text = dump_json(self._result, self._result.validate_python(value))
-            if has_zero_character(text):
-                raise ValueError("a text holds a zero character, which PostgreSQL cannot store")  # noqa: TRY301 - told below
-            return text
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", "does", error)) from error
         except ValueError as error:
             raise InvalidResult(f"the result of kind {self.kind!r} cannot be written as JSON: {error}") from error
+        if has_zero_character(text):
+            raise InvalidResult(f"the result of kind {self.kind!r} holds a zero character: PostgreSQL cannot store it")
+        return text
 
     def decode_result(self, value: Any) -> Any:
         """A stored result as the value that the handler's annotation promises."""
@@ -138,7 +147,7 @@ class Arguments:
         annotations = {name: hint for name, hint in inspect.get_annotations(self._handler).items() if name != CONTEXT}
         names = getattr(inspect.unwrap(self._handler), "__globals__", {})
         try:
-            return get_type_hints(_Annotated(annotations), globalns=names, include_extras=True)
+            return get_type_hints(_Annotated(annotations), globalns=names, localns=self._nearby, include_extras=True)
         except NameError as error:
             raise TypeError(
                 f"an annotation of handler {self._handler.__qualname__} cannot be read: {error}. Args are validated by "

@@ -37,8 +37,8 @@ class After(TypedDict, total=False):
 class EnqueueOptions(TypedDict, total=False):
     """Every option of an enqueue; all may be left out.
 
-    `connection` enqueues inside your transaction: an asyncpg or psycopg connection, a SQLAlchemy Connection or
-    Session, or Django's `django.db.connection`. `idempotency_key` makes it safe to send the same enqueue again within a day.
+    `connection` enqueues inside your transaction: an asyncpg or psycopg connection, a SQLAlchemy Connection or Session,
+    or Django's `django.db.connection`. `idempotency_key` makes it safe to send the same enqueue again within a day.
     """
 
     lane: str

@@ -341,14 +341,14 @@ class Context:
 
     # Others ----------------------------------------------------------------------------------------------------------
 
-    def lock(self, namespace: str, name: str | int) -> AbstractAsyncContextManager[None]:
+    def lock(self, namespace: str, id: str | int) -> AbstractAsyncContextManager[None]:  # noqa: A002 - the public name
         """Hold a named lock for a block: waits for its turn, ends with the block or with the attempt.
 
             async with ctx.lock("edition", 42): ...
 
         Raises LockCycle when jobs would wait for each other for ever, InvalidName.
         """
-        return hold(self, namespace, str(name))
+        return hold(self, namespace, str(id))
 
     async def release(self, owner: str) -> None:
         await self.desk.ask(self.job_id, self.attempt_id, "release_lock", {"owner": owner})

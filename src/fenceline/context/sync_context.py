@@ -140,8 +140,8 @@ class SyncContext:
         self._wait(self._context.checkpoint(state))
 
     @contextmanager
-    def lock(self, namespace: str, name: str | int) -> Iterator[None]:
-        block = Block(namespace, str(name))
+    def lock(self, namespace: str, id: str | int) -> Iterator[None]:  # noqa: A002 - the public name
+        block = Block(namespace, str(id))
         try:
             self._wait(take(self._context, block, holding()))
             with inside(block):
