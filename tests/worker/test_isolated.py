@@ -106,8 +106,9 @@ async def test_a_cancel_reaches_a_blocking_handler(app: Fenceline) -> None:
     async with running(app, import_name=NAME):
         job = await app.enqueue("stop_when_asked")
         await until_running(job)
-        await job.cancel()
+        await job.cancel("too many")
         assert await job.wait(timeout=10) == "cancelled"
+        assert (await job.get()).error == {"code": "cancelled", "message": "too many"}
         assert [line.message for line in await job.logs()] == ["before", "kept what was done"]
 
 

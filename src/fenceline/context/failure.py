@@ -1,5 +1,6 @@
 """What an exception of a handler means for its attempt, and what the queue keeps of it."""
 
+import json
 import traceback
 from typing import Any
 
@@ -45,6 +46,11 @@ def describe(error: BaseException, *, code: str = "error") -> str:
         "traceback": text if len(text) <= MAX_TRACEBACK else "…" + text[-MAX_TRACEBACK:],
     }
     return stored_json(described)
+
+
+def has_type(described: str | None, error: type[BaseException]) -> bool:
+    """Whether this is the description of such an exception."""
+    return described is not None and json.loads(described).get("type") == error.__qualname__
 
 
 def ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None = None) -> Ending:

@@ -25,7 +25,7 @@ from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
 from fenceline.context.desk import Desk
 from fenceline.context.endings import ending_with
-from fenceline.context.failure import describe, ending_of, timed_out
+from fenceline.context.failure import describe, ending_of, has_type, timed_out
 from fenceline.context.lines import current_context
 from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction
@@ -288,6 +288,8 @@ class Executor:
             ending.ran_seconds = time.perf_counter() - execution.started
             if context.has_report and not ending.is_written:
                 ending.report = context.take_report()
+            if execution.asked and ending.outcome == "cancelled" and has_type(ending.error, Cancelled):
+                ending.error = None  # the database knows why it was asked to stop
             ending.error = context.redact(ending.error)
             self._finish(ending)
         self._place_is_free()

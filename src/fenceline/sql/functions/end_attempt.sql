@@ -50,6 +50,8 @@ begin
   if not v_final and p_run.cancel_requested_at is not null then
     v_final := true;
     v_outcome := 'cancelled';
+  end if;
+  if v_outcome = 'cancelled' then
     v_error := coalesce(v_error, fenceline.cancelled_error(p_run.cancel_reason));
   end if;
   insert into fenceline.history (job_id, ended_at, token, claimed_at, started_at, worker_id, attempt_id, number, final,
