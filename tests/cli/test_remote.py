@@ -145,6 +145,7 @@ def test_top_over_http(remote: Program, hands: Hands) -> None:
         terminal.until_line("interactive", "drained")
         hands.finish(held)
         terminal.until(jobs[0], gone=True)
+        terminal.until_line("interactive", "0.1")  # one end in the last ten seconds
         terminal.press("q")
         assert terminal.exit_code() == 0
 
@@ -192,7 +193,7 @@ def test_schedules_as_over_sql(remote: Program, fenceline: Program, hands: Hands
         "--args", '{"n": 1}', "--options", '{"priority": 4}', "--window", "sat-sun 00:00-24:00",
     )  # fmt: skip
     assert made.out.startswith("nightly: next runs 2"), made
-    (row,) = remote("schedules", "list", "--json", "--next", "2").json
+    (row,) = remote("schedules", "list", "--json", "--next", "2").json["items"]
     assert (row["cron"], row["args"], row["changed_by"], len(row["next_runs"])) == ("0 3 * * *", {"n": 1}, "olga", 2)
     hands.until("select next_at is not null from fenceline.schedule")  # the server's scheduler has seen it
     assert (
@@ -206,12 +207,12 @@ def test_schedules_as_over_sql(remote: Program, fenceline: Program, hands: Hands
     assert remote("schedules", "resume", "nightly").code == 0
     assert not hands.value("select paused from fenceline.schedule")
     assert remote("schedules", "set", "nightly", "--every", "60", "--no-windows", "--reset", "timezone").code == 0
-    (row,) = remote("schedules", "list", "--json").json
+    (row,) = remote("schedules", "list", "--json").json["items"]
     assert (row["cron"], row["every"], row["windows"], row["timezone"]) == (None, 60, [], "UTC")
     job = remote("schedules", "run", "nightly").out.strip()
     assert hands.status(job) == "queued"
     assert remote("schedules", "delete", "nightly").code == 0
-    assert remote("schedules", "list", "--json").json == []
+    assert remote("schedules", "list", "--json").json == {"items": []}
 
     assert "'nobody' does not exist" in remote("schedules", "pause", "nobody").error
     assert "needs a kind" in remote("schedules", "set", "s", "--every", "60").error
@@ -229,11 +230,45 @@ def test_tokens(remote: Program, fenceline: Program, token_of: TokenOf) -> None:
     plain = remote("token", "create", "--role", "viewer").out.strip()
     assert remote("jobs", "list", "--token", plain).code == 0
 
-    ids = [row["id"] for row in fenceline("token", "list", "--json").json]
-    assert [row["id"] for row in remote("token", "list", "--json").json] == ids
-    assert [row["name"] for row in remote("token", "list", "--tenant", "t", "--json").json] == ["ci"]
+    ids = [row["id"] for row in fenceline("token", "list", "--json").json["items"]]
+    assert [row["id"] for row in remote("token", "list", "--json").json["items"]] == ids
+    assert [row["name"] for row in remote("token", "list", "--tenant", "t", "--json").json["items"]] == ["ci"]
     assert token not in remote("token", "list").out
     assert remote("token", "revoke", token_id).out == f"token {token_id} is revoked\n"
-    (row,) = fenceline("token", "list", "--tenant", "t", "--json").json
+    (row,) = fenceline("token", "list", "--tenant", "t", "--json").json["items"]
     assert row["revoked_at"] is not None
     assert "does not exist" in remote("token", "revoke", "999999").error
+
+
+def test_upkeep(remote: Program, hands: Hands, token_of: TokenOf) -> None:
+    remote.environment["FENCELINE_TOKEN"] = token_of("platform_admin", "--name", "root")
+    job = hands.enqueue(args={"card": "4111"})
+    assert "must be finished" in remote("jobs", "erase", job, "--yes").error
+    remote("jobs", "cancel", job)
+    assert remote("jobs", "erase", job, "--yes", "--reason", "asked").out == f"{job} erased\n"
+    assert "$erased" in remote("jobs", "show", job, "--json").json["args"]
+
+    assert remote("retention", "--days", "1", "--kind", "mail", "--json").json["items"][1]["seconds"] == 86400
+    assert hands.value("select actor from fenceline.event where action = 'retention.change'") == "root"
+    hands.connection.execute("update fenceline.history set ended_at = now() - interval '8 days'")
+    assert remote("prune", "--json").json == {"pruned": 1}
+    assert remote("sweep", "--json").json == {"swept": 0}
+
+    hands.enqueue(lane="interactive")
+    remote("lanes", "set", "interactive", "--slots", "0")
+    ill = remote("doctor", "--json")
+    assert ill.code == 1
+    assert "stuck_jobs" in {finding["check"] for finding in json.loads(ill.out)["findings"]}
+    assert "fenceline lanes set interactive" in remote("doctor").out
+    viewer = token_of("viewer")
+    for command in (("doctor",), ("prune",), ("sweep",), ("retention", "--days", "1")):
+        assert "this token's role may not do that" in remote(*command, "--token", viewer).error
+
+
+def test_options_that_a_server_does_not_take(remote: Program) -> None:
+    for command in (
+        ("enqueue", "mail", "--tenant", "acme"),
+        ("enqueue", "mail", "--timeout", "3"),
+        ("lanes", "set", "default", "--default-priority", "3"),
+    ):
+        assert f"{command[-2]} cannot be said over a server" in remote(*command).error

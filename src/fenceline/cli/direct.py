@@ -12,7 +12,8 @@ from fenceline.client.app import Fenceline
 from fenceline.client.options import EnqueueOptions
 from fenceline.client.schedules import ScheduleSettings
 from fenceline.database import access_calls
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
+from fenceline.doctor.finding import Finding, Limits
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.schedule import Schedule
 from fenceline.model.secret import new_token
@@ -20,6 +21,7 @@ from fenceline.model.status import Status
 
 # Somebody is waiting at the keyboard: a database that is away for longer is an error, not a pause.
 PAUSES = (0.1, 0.3)
+CONNECT_SECONDS = 10.0
 MOST_TOKENS = 1000
 
 
@@ -27,6 +29,7 @@ class DirectQueue:
     """See `Queue`. What it does is audited as `user@host`."""
 
     def __init__(self, dsn: str | None) -> None:
+        self._dsn = dsn
         self._app = Fenceline(dsn)
         self._actor = actor()
 
@@ -108,6 +111,38 @@ class DirectQueue:
 
     async def resume(self) -> None:
         await self._app.system.resume(actor=self._actor)
+
+    async def sweep(self) -> int:
+        return await self._app.system.sweep()
+
+    async def prune(self, limit: int) -> int:
+        return await self._app.system.prune(limit)
+
+    async def retention(self) -> list[Retention]:
+        return await self._app.system.retention()
+
+    async def set_retention(self, seconds: float | None, *, kind: str | None, status: str | None) -> None:
+        await self._app.system.set_retention(seconds, kind=kind, status=status, actor=self._actor)
+
+    async def examine(self, limits: Limits) -> list[Finding]:
+        import asyncpg  # noqa: PLC0415 - keeps the import of this module light
+
+        from fenceline.database.migrate import migrate  # noqa: PLC0415 - only where it is used
+        from fenceline.database.source import Source  # noqa: PLC0415 - as above
+        from fenceline.doctor.examine import examine  # noqa: PLC0415 - as above
+
+        source = Source(self._dsn)
+        try:
+            # Not by way of the client: it refuses a database whose schema does not fit, and that is for us to find.
+            connection = await asyncpg.connect(await source.dsn(), timeout=CONNECT_SECONDS, statement_cache_size=0)
+            try:
+                if source.is_embedded:
+                    await migrate(connection)
+                return await examine(connection, limits)
+            finally:
+                await connection.close()
+        finally:
+            source.close()
 
     async def schedules(self) -> list[Schedule]:
         return await self._app.schedules.list()

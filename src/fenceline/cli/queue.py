@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.schedule import Schedule
 from fenceline.model.status import Status
+
+if TYPE_CHECKING:
+    from fenceline.doctor.finding import Finding, Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +75,8 @@ class Queue(Protocol):
         """Change a lane that exists, or make a new one."""
         ...
 
-    async def lane_rates(self) -> dict[str, float] | None:
-        """Jobs that ended per second by lane, of late; None: not known here."""
+    async def lane_rates(self) -> dict[str, float]:
+        """Jobs that ended per second by lane, of late."""
         ...
 
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]: ...
@@ -85,6 +88,24 @@ class Queue(Protocol):
     async def drain(self, *, reason: str | None) -> None: ...
 
     async def resume(self) -> None: ...
+
+    async def sweep(self) -> int:
+        """How many attempts were taken back."""
+        ...
+
+    async def prune(self, limit: int) -> int:
+        """How many jobs were forgotten in this step; 0: there are no more."""
+        ...
+
+    async def retention(self) -> list[Retention]: ...
+
+    async def set_retention(self, seconds: float | None, *, kind: str | None, status: str | None) -> None:
+        """None goes back to what the decorator or the default says."""
+        ...
+
+    async def examine(self, limits: "Limits") -> "list[Finding]":
+        """What is wrong with the database and the fleet."""
+        ...
 
     async def schedules(self) -> list[Schedule]: ...
 

@@ -7,8 +7,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from fenceline.cli.queue import JobFilter
+from fenceline.doctor.finding import Finding, Limits
 from fenceline.errors import SQLSTATES, FencelineError, NotFound, RefusedError
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import parse_id
 from fenceline.model.schedule import Schedule
@@ -54,6 +55,8 @@ class RemoteQueue:
         await self._client.aclose()
 
     async def enqueue(self, kind: str, args: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+        _refuse("--tenant", options.get("tenant"), "the job belongs to the token's tenant")
+        _refuse("--timeout", options.get("timeout"), "the kind's own counts")
         body = {"kind": kind, "args": dict(args)} | {
             name: value.isoformat() if isinstance(value, datetime) else value for name, value in options.items()
         }
@@ -107,20 +110,21 @@ class RemoteQueue:
         parse_id(job_id)
         await self._call("PATCH", f"/v1/admin/workers/jobs/{job_id}/priority", body={"priority": priority})
 
-    async def erase(self, job_id: str, *, reason: str | None) -> None:  # noqa: ARG002 - the signature of `Queue`
-        raise FencelineError("the server does not erase args: use --dsn of the database")
+    async def erase(self, job_id: str, *, reason: str | None) -> None:
+        await self._of_job("POST", job_id, "/erase", body={"reason": reason})
 
     async def lanes(self) -> list[Lane]:
         return [_record(Lane, row) for row in _items(await self._call("GET", "/v1/admin/workers/lanes"))]
 
     async def set_lane(self, name: str, changes: Mapping[str, Any], *, create: bool) -> Lane:
+        _refuse("--default-priority", changes.get("default_priority"), "it is a setting of the database")
         answer = await self._call(
             "POST" if create else "PATCH", f"/v1/admin/workers/lanes/{_segment(name)}", body=dict(changes)
         )
         return _record(Lane, answer)
 
-    async def lane_rates(self) -> None:
-        return None  # the server does not tell
+    async def lane_rates(self) -> dict[str, float]:
+        return {row["lane"]: row["per_second"] for row in _items(await self._call("GET", "/v1/stats/rates"))}
 
     async def workers(self, *, stopped: bool) -> list[WorkerRecord]:
         if stopped:
@@ -138,6 +142,27 @@ class RemoteQueue:
 
     async def resume(self) -> None:
         await self._call("POST", "/v1/admin/resume", body={})
+
+    async def sweep(self) -> int:
+        return int((await self._call("POST", "/v1/admin/sweep"))["swept"])
+
+    async def prune(self, limit: int) -> int:
+        return int((await self._call("POST", "/v1/admin/prune", body={"limit": limit}))["pruned"])
+
+    async def retention(self) -> list[Retention]:
+        return [_record(Retention, row) for row in _items(await self._call("GET", "/v1/admin/retention"))]
+
+    async def set_retention(self, seconds: float | None, *, kind: str | None, status: str | None) -> None:
+        await self._call("PUT", "/v1/admin/retention", body={"seconds": seconds, "kind": kind, "status": status})
+
+    async def examine(self, limits: Limits) -> list[Finding]:
+        query = {
+            "patience": limits.patience_seconds,
+            "max_dead_rows": limits.dead_rows,
+            "max_notifications": limits.notification_queue,
+        }
+        answer = await self._call("GET", "/v1/admin/doctor", query=query)
+        return [_record(Finding, row) for row in answer["findings"]]
 
     async def schedules(self) -> list[Schedule]:
         return [_schedule(row) for row in _items(await self._call("GET", "/v1/schedules"))]
@@ -245,6 +270,12 @@ def _schedule(row: Mapping[str, Any]) -> Schedule:
     known = {field.name for field in fields(Schedule)}
     told = {name: value for name, value in row.items() if name in known}
     return Schedule.from_json({"revision": 0, "settled_at": now, "now": now, **told})
+
+
+def _refuse(option: str, value: object, why: str) -> None:
+    """Of options that a server does not take."""
+    if value is not None:
+        raise FencelineError(f"{option} cannot be said over a server ({why}): leave it out, or use --dsn")
 
 
 def _items(answer: Any) -> list[Any]:

@@ -29,7 +29,7 @@ class Snapshot:
     """One look at the queue."""
 
     lanes: list[Lane]
-    rates: dict[str, float] | None
+    rates: dict[str, float]
     jobs: list[JobRecord]
     workers: list[WorkerRecord]
     at: datetime
@@ -51,17 +51,16 @@ async def look(queue: Queue) -> Snapshot:
 def headline(seen: Snapshot) -> Text:
     depth = sum(lane.depth for lane in seen.lanes)
     in_use = sum(lane.in_use for lane in seen.lanes)
-    rate = "" if seen.rates is None else f"{sum(seen.rates.values()):,.1f}"
     return Text.assemble(
         (f"{in_use:,}", "bold"), " running   ",
         (f"{depth:,}", "bold"), " queued   ",
-        (rate, "bold"), " ended per second   " if rate else "",
+        (f"{sum(seen.rates.values()):,.1f}", "bold"), " ended per second   ",
         (f"{len(seen.workers):,}", "bold"), " workers   ",
         (f"{seen.at.astimezone():%H:%M:%S}", "dim"),
     )  # fmt: skip
 
 
-def lane_row(lane: Lane, rates: dict[str, float] | None) -> Row:
+def lane_row(lane: Lane, rates: dict[str, float]) -> Row:
     style = "green" if lane.enabled else "yellow"
     if lane.slots is None:
         bar, numbers = Text("█" * min(lane.in_use, BAR), style=style), f"{lane.in_use}/∞"
@@ -69,7 +68,7 @@ def lane_row(lane: Lane, rates: dict[str, float] | None) -> Row:
         share = lane.in_use / lane.slots if lane.slots else 0.0
         bar = Text(draw_bar(share, BAR), style="red" if lane.slots and share >= 1 and lane.depth else style)
         numbers = f"{lane.in_use}/{lane.slots}"
-    rate = (rates or {}).get(lane.name, 0.0)
+    rate = rates.get(lane.name, 0.0)
     return (
         Text(lane.name, style="bold" if lane.enabled else "yellow"),
         bar,

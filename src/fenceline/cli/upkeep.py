@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fenceline.cli.options import json_option, with_app
-from fenceline.cli.output import console, print_json, table, text
+from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.output import console, print_json, print_table, table, text
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.cli.queue import Queue
 
 ENDS = ("succeeded", "succeeded_with_errors", "failed", "cancelled")
 DAY_SECONDS = 86400
@@ -17,15 +17,15 @@ DAY_SECONDS = 86400
 @click.command()
 @click.option("--limit", default=10_000, show_default=True, type=click.IntRange(1), help="Rows deleted per step.")
 @json_option
-@with_app
-async def prune(app: "Fenceline", limit: int, as_json: bool) -> None:
+@with_queue
+async def prune(queue: "Queue", limit: int, as_json: bool) -> None:
     """Forget finished jobs whose retention is over.
 
     Workers do this once a minute. A day whose jobs are all over is dropped whole; elsewhere rows are deleted.
     """
     total = 0
     with console(stderr=True).status("pruning …") as status:
-        while forgotten := await app.system.prune(limit):
+        while forgotten := await queue.prune(limit):
             total += forgotten
             status.update(f"pruning … {total:,} jobs forgotten")
     if as_json:
@@ -36,13 +36,13 @@ async def prune(app: "Fenceline", limit: int, as_json: bool) -> None:
 
 @click.command()
 @json_option
-@with_app
-async def sweep(app: "Fenceline", as_json: bool) -> None:
+@with_queue
+async def sweep(queue: "Queue", as_json: bool) -> None:
     """Take back the jobs of workers that are gone.
 
     Also those whose cancel grace is over, and those that their lane calls stale. Workers do this twice a second.
     """
-    swept = await app.system.sweep()
+    swept = await queue.sweep()
     if as_json:
         print_json({"swept": swept})
     else:
@@ -55,9 +55,9 @@ async def sweep(app: "Fenceline", as_json: bool) -> None:
 @click.option("--status", type=click.Choice(ENDS), help="Only jobs of the kind that ended like this.")
 @click.option("--reset", is_flag=True, help="Back to what the kind's decorator or the default says.")
 @json_option
-@with_app
+@with_queue
 async def retention(
-    app: "Fenceline", days: float | None, kind: str | None, status: str | None, reset: bool, as_json: bool
+    queue: "Queue", days: float | None, kind: str | None, status: str | None, reset: bool, as_json: bool
 ) -> None:
     """Show or set how long finished jobs are kept.
 
@@ -66,13 +66,11 @@ async def retention(
     if days is not None or reset:
         if days is not None and reset:
             raise click.UsageError("--days and --reset contradict each other: give one")
-        from fenceline.cli.direct import actor  # noqa: PLC0415 - keeps `--help` quick
-
         seconds = None if days is None else days * DAY_SECONDS
-        await app.system.set_retention(seconds, kind=kind, status=status, actor=actor())
+        await queue.set_retention(seconds, kind=kind, status=status)
     elif kind is not None or status is not None:
         raise click.UsageError("say how long: --days N, or --reset")
-    rows = await app.system.retention()
+    rows = await queue.retention()
     if as_json:
         print_json({"items": rows})
         return
@@ -80,4 +78,4 @@ async def retention(
     for row in rows:
         name = "(all others)" if row.kind is None else text(row.kind)
         shown.add_row(name, row.status or "(all)", f"{row.seconds / DAY_SECONDS:g}", row.said_by)
-    console().print(shown)
+    print_table(shown)

@@ -80,10 +80,10 @@ def list_workers(*, stopped: bool) -> Call[list[WorkerRecord]]:
     )
 
 
-def lane_rates(seconds: float) -> Call[dict[str, float]]:
+def lane_rates(seconds: float, tenant: str | None = None) -> Call[dict[str, float]]:
     return Call(
-        "select lane, per_second from fenceline.lane_rates($1)",
-        (seconds,),
+        "select lane, per_second from fenceline.lane_rates($1, $2)",
+        (seconds, tenant),
         lambda rows: {lane: rate for lane, rate in rows},  # noqa: C416 - rows are of the driver's own type
         repeatable=True,
     )

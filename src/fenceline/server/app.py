@@ -38,6 +38,7 @@ from fenceline.server import (
     stats,
     streams,
     triggers,
+    upkeep,
 )
 from fenceline.server.auth import EVERYBODY, Authenticator
 from fenceline.server.limits import RateLimit
@@ -59,6 +60,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     attempts.routes,
     admin.routes,
     audit.routes,
+    upkeep.routes,
     streams.routes,
     schedules.routes,
     triggers.routes,

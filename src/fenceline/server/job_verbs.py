@@ -1,4 +1,4 @@
-"""What can be done with one job: approve, reject, retry, cancel, delete."""
+"""What can be done with one job: approve, reject, retry, cancel, erase, delete."""
 
 from fastapi import Response
 from pydantic_core import from_json
@@ -67,6 +67,12 @@ async def retry(request: ApiRequest, id: str, body: ReasonBody | None = None) ->
     answer.status_code = 202
     answer.headers["Location"] = f"/v1/jobs/{from_json(bytes(answer.body))['id']}"
     return answer
+
+
+@routes.post("/v1/jobs/{id}/erase", **operation("jobs:cancel", *_WITH_BODY, model=JobView))
+async def erase(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:  # noqa: A002 - as above
+    """Replace the args of a finished job by a marker, for good; results and logs stay. It cannot be retried then."""
+    return await act(request, id, "erase", reason=body.reason if body else None)
 
 
 @routes.delete(

@@ -1,11 +1,12 @@
-"""What operators ask of a queue: backlog, active work, errors, throughput, slow jobs. Of the tenant's own jobs."""
+"""What operators ask of a queue: backlog, active work, errors, throughput, rates, slow jobs; of the tenant's own."""
 
+import json
 from typing import Annotated, Any
 
 from fastapi import Query, Response
 from pydantic import AwareDatetime, ConfigDict, Field
 
-from fenceline.database import stats_calls
+from fenceline.database import observe_calls, stats_calls
 from fenceline.server.queries import Limit, Texts, make_filter
 from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.schemas import AT, ID, View
@@ -141,6 +142,19 @@ class ThroughputView(View):
     is_complete: Complete
 
 
+class RateRow(View):
+    lane: str
+    per_second: float
+
+
+class RatesView(View):
+    model_config = ConfigDict(
+        title="Rates", json_schema_extra={"examples": [{"items": [{"lane": "default", "per_second": 12.5}]}]}
+    )
+
+    items: list[RateRow]
+
+
 class SlowRow(View):
     id: str
     kind: str
@@ -226,6 +240,13 @@ async def throughput(
         identity.reach, identity.only_created_by, seconds=seconds, bucket_seconds=bucket_seconds
     )
     return json_response(await request.caller.call(call))
+
+
+@routes.get("/v1/stats/rates", **operation("workers:view", "invalid", model=RatesView))
+async def rates(request: ApiRequest, seconds: Seconds = 10) -> Response:
+    """Jobs that ended per second lately, by lane; a lane where none did is left out."""
+    found = await request.caller.call(observe_calls.lane_rates(seconds, request.identity.reach))
+    return json_response(json.dumps({"items": [{"lane": lane, "per_second": rate} for lane, rate in found.items()]}))
 
 
 @routes.get("/v1/stats/slow", **operation("workers:view", "invalid", model=SlowView))

@@ -1,7 +1,7 @@
 -- One verb on one job, for somebody bound to a tenant (null: to none) who may reach only what p_created_by enqueued (null:
 -- all): the way of HTTP to the verbs. Every rule about the verb is in its own function.
 --
--- p_verb      approve reject retry cancel reprioritise remove (cancel what is unfinished, delete what is finished)
+-- p_verb      approve reject retry cancel reprioritise erase (the args) remove (cancel what is unfinished, delete what is finished)
 -- Returns the job afterwards, the new one for retry; null when it was deleted. Raises what the verb raises, FL007 (verb).
 -- roles: admin
 create or replace function fenceline.act_on_job(
@@ -26,6 +26,7 @@ begin
       select r.job_id into v_job_id from fenceline.retry_job(p_job_id, p_actor, p_tenant) r;
     when 'reprioritise' then
       perform fenceline.reprioritise_job(v_job_id, p_priority, p_actor, p_tenant);
+    when 'erase' then perform fenceline.erase_args(v_job_id, p_actor, p_reason, p_tenant);
     when 'remove' then
       begin
         perform fenceline.cancel_job(v_job_id, p_actor, p_reason, p_force, null, p_tenant);

@@ -3,5 +3,5 @@
 create or replace function fenceline.known_permissions() returns text[]
 language sql immutable parallel safe as $$
   select array['jobs:read', 'jobs:read_all', 'jobs:enqueue', 'jobs:cancel', 'jobs:approve', 'workers:view', 'workers:manage',
-               'schedules:manage', 'hooks:manage', 'runners:claim', 'audit:read', 'tokens:manage'];
+               'schedules:manage', 'hooks:manage', 'runners:claim', 'audit:read', 'tokens:manage', 'system:manage'];
 $$;

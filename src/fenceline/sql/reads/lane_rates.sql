@@ -1,9 +1,10 @@
--- Jobs that ended per second in each lane over the last p_seconds; a lane where none did has no row.
+-- Jobs that ended per second in each lane over the last p_seconds; a lane where none did has no row. Of one tenant, or
+-- (null) of all.
 --
 -- Looks at 20,000 ends at most, so that a screen that asks every second costs a busy queue little; where there were more,
 -- the rates are of those, scaled to the time they cover.
 -- roles: producer, worker, reader
-create or replace function fenceline.lane_rates(p_seconds double precision default 10) returns table (
+create or replace function fenceline.lane_rates(p_seconds double precision default 10, p_tenant text default null) returns table (
   lane text, per_second double precision
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
@@ -23,5 +24,6 @@ as $$
   select j.lane, count(*) / (select c.seconds from covered c)::double precision
   -- Row by row: only so does every server skip the partitions that cannot have the job.
   from ended e join fenceline.job j on j.id = e.job_id
+  where p_tenant is null or j.tenant = p_tenant
   group by j.lane;
 $$;
