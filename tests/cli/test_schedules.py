@@ -30,7 +30,7 @@ def test_a_schedule_from_its_making_to_its_end(runner: CliRunner) -> None:
     assert listed.exit_code == 0
     for word in ("nightly", "report", "0 3 * * * Europe/Berlin", "on", "never"):
         assert word in listed.output
-    [row] = json.loads(typed(runner, "list", "--json", "--next", "2").output)
+    [row] = json.loads(typed(runner, "list", "--json", "--next", "2").output)["items"]
     assert (row["name"], row["args"], row["options"]) == ("nightly", {"n": 1}, {"priority": 4})
     assert row["windows"] == [
         {"days": "sat-sun", "from": "00:00", "to": "24:00"},
@@ -40,17 +40,17 @@ def test_a_schedule_from_its_making_to_its_end(runner: CliRunner) -> None:
     assert all("T03:00:00+0" in run for run in row["next_runs"])
 
     assert typed(runner, "pause", "nightly").exit_code == 0
-    assert json.loads(typed(runner, "list", "--json").output)[0]["paused"] is True
+    assert json.loads(typed(runner, "list", "--json").output)["items"][0]["paused"] is True
     assert typed(runner, "resume", "nightly").exit_code == 0
     assert typed(runner, "set", "nightly", "--every", "60", "--no-windows", "--reset", "timezone").exit_code == 0
-    [row] = json.loads(typed(runner, "list", "--json").output)
+    [row] = json.loads(typed(runner, "list", "--json").output)["items"]
     assert (row["cron"], row["every"], row["windows"], row["timezone"]) == (None, 60, [], "UTC")
 
     ran = typed(runner, "run", "nightly")
     assert ran.exit_code == 0
     assert len(ran.output.strip()) == 17
     assert typed(runner, "delete", "nightly").exit_code == 0
-    assert json.loads(typed(runner, "list", "--json").output) == []
+    assert json.loads(typed(runner, "list", "--json").output) == {"items": []}
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, database: str) -> None:
     assert re.fullmatch(r"fl_[\w-]{43}", token["token"])
     plain = run("token", "create", "--role", "viewer")
     assert re.fullmatch(r"fl_[\w-]{43}\n", plain.stdout)
-    listed = json.loads(run("token", "list", "--json").stdout)
+    listed = json.loads(run("token", "list", "--json").stdout)["items"]
     assert [(row["name"], row["role"], row["tenant"]) for row in listed] == [
         ("viewer-2", "viewer", "default"), ("ci", "producer", "acme"),
     ]  # fmt: skip

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fenceline.cli.options import with_queue
+from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.output import print_json, print_table, table, text
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
@@ -26,26 +27,26 @@ def schedules() -> None:
 
 
 @schedules.command("list")
-@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+@json_option
 @click.option("--next", "count", default=3, show_default=True, help="How many of the next runs to show.")
 @with_queue
 async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
     """Every schedule with its next runs."""
     found = await queue.schedules()
     if as_json:
-        click.echo(json.dumps([_to_json(schedule, count) for schedule in found], indent=2))
+        print_json({"items": [_to_json(schedule, count) for schedule in found]})
         return
-    from rich.console import Console  # noqa: PLC0415 - keeps `--help` quick
-    from rich.table import Table  # noqa: PLC0415 - as above
-
-    table = Table("name", "kind", "when", "state", "last run", f"next {count} runs")
+    if not found:
+        click.echo("No schedule is set: `fenceline schedules set NAME --kind KIND --cron …` makes one.", err=True)
+        return
+    rows = table("NAME", "KIND", "WHEN", "STATE", "LAST RUN", f"NEXT {count} RUNS", may_wrap=("STATE",))
     for schedule in found:
         when = schedule.cron or f"every {schedule.every} s"
         state = "paused" if schedule.paused else f"error: {schedule.error}" if schedule.error else "on"
         last = _short(schedule.last_at) if schedule.last_at else "never"
         runs = "\n".join(_short(run) for run in _next_runs(schedule, count))
-        table.add_row(schedule.name, schedule.kind, f"{when} {schedule.timezone}", state, last, runs)
-    Console().print(table)
+        rows.add_row(*map(text, (schedule.name, schedule.kind, f"{when} {schedule.timezone}", state, last, runs)))
+    print_table(rows, first_to_go=("LAST RUN", "KIND"))
 
 
 @schedules.command("set")
@@ -70,7 +71,7 @@ async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **gi
     settings = {setting: value for setting, value in given.items() if value is not None}
     settings |= dict.fromkeys(reset)
     if windows or no_windows:
-        settings["windows"] = [_read_window(text) for text in windows]
+        settings["windows"] = [_read_window(window) for window in windows]
     changed = await queue.set_schedule(name, settings)
     runs = ", ".join(_short(run) for run in _next_runs(changed, 3)) or "none"
     click.echo(f"{name}: next runs {runs}")
@@ -82,6 +83,7 @@ async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **gi
 async def pause(queue: "Queue", name: str) -> None:
     """Stop a schedule until it is resumed."""
     await queue.pause_schedule(name, paused=True)
+    click.echo(f"{name} is paused")
 
 
 @schedules.command()
@@ -90,6 +92,7 @@ async def pause(queue: "Queue", name: str) -> None:
 async def resume(queue: "Queue", name: str) -> None:
     """Let a paused schedule go on from now."""
     await queue.pause_schedule(name, paused=False)
+    click.echo(f"{name} goes on")
 
 
 @schedules.command()
@@ -106,6 +109,7 @@ async def run(queue: "Queue", name: str) -> None:
 async def delete(queue: "Queue", name: str) -> None:
     """Delete a schedule that is in no code any more."""
     await queue.delete_schedule(name)
+    click.echo(f"{name} is deleted")
 
 
 def _read_object(option: str, text: str | None) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fenceline.cli.options import json_option, with_queue
+from fenceline.cli.output import print_json, print_table, table, text
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
@@ -58,20 +59,15 @@ async def create(
 @with_queue
 async def list_tokens(queue: "Queue", tenant: str | None, as_json: bool) -> None:
     """Show the tokens, newest first; never their secrets."""
-    from rich.console import Console  # noqa: PLC0415 - keeps `--help` quick
-    from rich.table import Table  # noqa: PLC0415 - as above
-
     found = await queue.tokens(tenant)
     if as_json:
-        click.echo(json.dumps(found))
+        print_json({"items": found})
         return
-    table = Table()
     columns = ("id", "name", "role", "tenant", "created_at", "expires_at", "revoked_at", "last_used_at")
-    for column in columns:
-        table.add_column(column)
+    rows = table(*(column.upper().replace("_", " ") for column in columns), right=("ID",))
     for row in found:
-        table.add_row(*(_cell(row[column]) for column in columns))
-    Console().print(table)
+        rows.add_row(*(text(_cell(row[column])) for column in columns))
+    print_table(rows, first_to_go=("LAST USED AT", "CREATED AT", "REVOKED AT"))
 
 
 @token.command()
@@ -84,5 +80,5 @@ async def revoke(queue: "Queue", token_id: int) -> None:
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else str(value)
-    return text[:19].replace("T", " ") if re.match(r"\d{4}-\d\d-\d\dT", text) else text
+    shown = "" if value is None else str(value)
+    return shown[:19].replace("T", " ") if re.match(r"\d{4}-\d\d-\d\dT", shown) else shown
