@@ -28,16 +28,18 @@ def _take_terminal() -> None:
 class Terminal:
     """`with Terminal([program, …]) as terminal: terminal.until("text")`."""
 
-    def __init__(self, command: list[str], *, folder: Path, environment: Mapping[str, str]) -> None:
-        self._screen = pyte.Screen(COLUMNS, LINES)
+    def __init__(
+        self, command: list[str], *, folder: Path, environment: Mapping[str, str], columns: int = COLUMNS
+    ) -> None:
+        self._screen = pyte.Screen(columns, LINES)
         self._stream = pyte.ByteStream(self._screen)
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
         self.raw = b""
         self._process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(LINES)},
+            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(LINES)},
             stdin=slave,
             stdout=slave,
             stderr=slave,

@@ -198,3 +198,35 @@ def test_ctrl_c_ends_follow_without_a_word(fenceline: Program, hands: Hands) -> 
         assert terminal.exit_code() == 130
         assert "Traceback" not in terminal.text
         assert "Aborted" not in terminal.text
+
+
+def test_a_narrow_terminal_leaves_out_columns_and_never_cuts_an_id(fenceline: Program, hands: Hands) -> None:
+    hands.enqueue("ingest", lane="interactive", needs_approval=True)
+    failed = hands.enqueue("ingest")
+    hands.finish(hands.claim(), "failed_for_good", error={"code": "error", "message": "it broke, " * 30})
+    lines = {}
+    for columns in (60, 80, 120):
+        with Terminal(
+            [FENCELINE, "jobs", "list"],
+            folder=fenceline.folder,
+            environment=fenceline.environment,
+            columns=columns,
+        ) as terminal:
+            terminal.until(failed)
+            assert terminal.exit_code() == 0
+            lines[columns] = terminal.line(failed)
+    assert "failed" in lines[60]
+    assert "ago" in lines[80]
+    assert "default" in lines[80]
+    assert "it broke" in lines[120]
+
+
+def test_show_gives_a_traceback_a_place_of_its_own(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    error = {"code": "error", "message": "no [route]", "type": "E", "traceback": "Traceback:\n  File x\n", "host": "a"}
+    hands.finish(hands.claim(), "failed_for_good", error=error)
+    shown = fenceline("jobs", "show", job).out.splitlines()
+    assert 'error     error: no [route] {"host": "a"}' in shown
+    place = shown.index("traceback")
+    assert shown[place + 1 : place + 3] == ["Traceback:", "  File x"]
+    assert [line for line in shown if line != line.rstrip()] == []

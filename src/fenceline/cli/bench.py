@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fenceline.cli.options import json_option, with_app
-from fenceline.cli.output import console, print_json, table
+from fenceline.cli.output import console, print_json, print_table, table
 
 if TYPE_CHECKING:
     from fenceline.cli.bench_run import Rate
@@ -77,7 +77,7 @@ def _print(rates: "list[Rate]", settings: dict[str, str]) -> None:
             f"{rate.median_ms:.2f} ms",
             f"{rate.p95_ms:.2f} ms",
         )
-    console().print(shown)
+    print_table(shown)
     click.echo(
         f"PostgreSQL {settings['server_version']}, fsync {settings['fsync']}, "
         f"synchronous_commit {settings['synchronous_commit']}; one connection, jobs of 100 bytes"

@@ -11,7 +11,18 @@ from fenceline.cli import job_verbs
 from fenceline.cli.erase import erase
 from fenceline.cli.filters import filter_options
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import ago, console, duration, print_json, status_text, table, text, to_json
+from fenceline.cli.output import (
+    ago,
+    console,
+    duration,
+    print_json,
+    print_parts,
+    print_table,
+    status_text,
+    table,
+    text,
+    to_json,
+)
 from fenceline.cli.queue import JobFilter, Queue
 
 if TYPE_CHECKING:
@@ -56,7 +67,7 @@ async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | No
             text(remark(job)),
         )
     if page.items:
-        console().print(rows)
+        print_table(rows, first_to_go=("PRIORITY", "ATTEMPT", "TOOK", "", "LANE", "CREATED"), remark="")
     if page.next_cursor is not None:
         click.echo(f"There are more: --limit {limit * 2}, or --cursor {page.next_cursor}", err=True)
     elif not page.items:
@@ -79,9 +90,7 @@ async def show(queue: Queue, job_id: str, as_json: bool) -> None:
     if as_json:
         print_json({**asdict(job), "attempts": attempts, "events": events})
     else:
-        out = console()
-        for part in draw_job(job, attempts, events, width=min(out.width, 120)):
-            out.print(part)
+        print_parts(*draw_job(job, attempts, events, width=min(console().width, 120)))
 
 
 @jobs.command()

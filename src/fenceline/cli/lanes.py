@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import console, duration, print_json, table, text
+from fenceline.cli.output import duration, print_json, print_table, table, text
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
@@ -117,4 +117,4 @@ def _print(found: "list[Lane]") -> None:
             "" if lane.stale_timeout_seconds is None else f"{duration(lane.stale_timeout_seconds)}, {lane.on_stale}",
             text(", ".join(lane.kinds)),
         )
-    console().print(rows)
+    print_table(rows, first_to_go=("STALE", "POLL", "RATE", "OLDEST"))

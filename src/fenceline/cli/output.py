@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.table import Table
 
 STATUS_STYLES = {
@@ -30,6 +30,8 @@ STATUS_STYLES = {
     "crashed": "red",
 }
 
+_UNBOUNDED = 10_000
+_REMARK = 20  # columns that a remark must have to be of use
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
@@ -41,7 +43,9 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=False)
+    # Where the encoding has no room for a letter, JSON has: nothing is lost.
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=plain)
 
 
 def _plain(value: Any) -> Any:
@@ -57,7 +61,8 @@ def console(*, stderr: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415 - keeps `--help` quick
 
     stream = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr, highlight=False, emoji=False, width=None if stream.isatty() else 10_000)
+    width = None if stream is not None and stream.isatty() else _UNBOUNDED
+    return Console(stderr=stderr, highlight=False, emoji=False, width=width)
 
 
 def table(*columns: str, right: tuple[str, ...] = (), may_wrap: tuple[str, ...] = ()) -> "Table":
@@ -74,6 +79,38 @@ def table(*columns: str, right: tuple[str, ...] = (), may_wrap: tuple[str, ...] 
             overflow="fold" if wraps else "ellipsis",
         )
     return made
+
+
+def print_table(rows: "Table", *, first_to_go: tuple[str, ...] = (), remark: str | None = None) -> None:
+    """Print a table; where a terminal is too narrow, columns go one by one rather than that an id is cut off.
+
+    The column `remark` is cut to the room that is left.
+    """
+    out = console()
+    if out.is_terminal:
+        anything = out.options.update(max_width=_UNBOUNDED)
+        for column in rows.columns:
+            column.max_width = _REMARK if column.header == remark else None
+        for header in first_to_go:
+            if out.measure(rows, options=anything).maximum <= out.width:
+                break
+            rows.columns[:] = [column for column in rows.columns if column.header != header]
+        left = max(out.width - out.measure(rows, options=anything).maximum, 0)
+        for column in rows.columns:
+            column.max_width = _REMARK + left if column.header == remark else None
+    print_parts(rows)
+
+
+def print_parts(*parts: "RenderableType") -> None:
+    """Print to standard output; what is no terminal gets no blanks at the ends of lines, which rich fills up."""
+    out = console()
+    if out.is_terminal:
+        out.print(*parts, sep="\n")
+        return
+    with out.capture() as captured:
+        out.print(*parts, sep="\n")
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def text(value: Any) -> str:

@@ -26,6 +26,11 @@ def draw_job(
         (job.id, "bold"), "  ", job.kind, "  ", Text.from_markup(status_text(job.status, job.waiting_for))
     )
     yield _facts(job, now)
+    trace = (job.error or {}).get("traceback")
+    if trace:
+        yield ""
+        yield Text("traceback", style="bold")
+        yield Text(str(trace).rstrip(), style="dim")
     if attempts:
         yield ""
         yield Text("attempts", style="bold")
@@ -112,13 +117,22 @@ def _facts(job: JobRecord, now: datetime) -> Table:
         ("delivery", None if job.delivery == "postgres" else f"{job.delivery} {job.backend_job_id or ''}"),
         ("args", _json(job.args)),
         ("result", _json(job.result)),
-        ("error", _json(job.error)),
+        ("error", _error(job.error)),
         ("errors", _json(job.errors)),
     ]
     for name, value in facts:
         if value:
             grid.add_row(name, text(value))
     return grid
+
+
+def _error(error: dict[str, Any] | None) -> str:
+    """Its code and message; whatever else it has but the traceback, which has a place of its own, as JSON."""
+    if error is None:
+        return ""
+    rest = {name: value for name, value in error.items() if name not in ("code", "message", "type", "traceback")}
+    said = f"{error.get('code', 'error')}: {error.get('message', '')}"
+    return said + (f" {_json(rest)}" if rest else "")
 
 
 def _events(events: list[JobEvent]) -> Table:

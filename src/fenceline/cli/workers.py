@@ -3,7 +3,7 @@
 import click
 
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import ago, console, duration, print_json, table, text
+from fenceline.cli.output import ago, duration, print_json, print_table, table, text
 from fenceline.cli.queue import Queue
 
 
@@ -35,7 +35,7 @@ async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
             ago(worker.heartbeat_at),
             "" if gone or left is None else f"{duration(left)} left",
         )
-    console().print(rows)
+    print_table(rows, first_to_go=("VERSION", "STARTED", "LEASE", "HEARTBEAT"))
 
 
 @click.command()
