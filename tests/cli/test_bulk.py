@@ -112,3 +112,12 @@ def test_which_jobs_must_be_said_in_one_way(fenceline: Program, which: tuple[str
 def test_a_priority_must_be_said(fenceline: Program, hands: Hands) -> None:
     assert "say the new priority" in fenceline("jobs", "reprioritise", hands.enqueue()).err
     assert "out of range" in fenceline("jobs", "reprioritise", hands.enqueue(), "--priority", "99999").error
+
+
+def test_one_ctrl_c_at_the_question_is_enough(terminal_of: Callable[..., Terminal], hands: Hands) -> None:
+    jobs = hands.enqueue_many(2)
+    with terminal_of("jobs", "cancel", "--all") as terminal:
+        terminal.until("Cancel 2 jobs", "[y/N]")
+        terminal.press("\x03")
+        assert terminal.exit_code() == 130
+    assert hands.statuses(jobs) == {"queued"}

@@ -48,7 +48,7 @@ def test_half_a_command_is_a_usage_error(fenceline: Program, hands: Hands) -> No
     assert refused.startswith("the default retention is one number of seconds")
 
 
-def test_args_of_finished_jobs_are_erased_after_a_question(fenceline: Program, hands: Hands) -> None:
+def test_args_of_finished_jobs_are_erased_unless_there_is_nobody_to_ask(fenceline: Program, hands: Hands) -> None:
     def jobs() -> list[tuple[str, str]]:
         return [(str(row[0]), str(row[1])) for row in hands.connection.execute("select id, args from fenceline.jobs")]
 
@@ -57,10 +57,11 @@ def test_args_of_finished_jobs_are_erased_after_a_question(fenceline: Program, h
     (first, _), (second, _) = jobs()
     assert "cannot be erased: it is queued" in fenceline("jobs", "erase", first, "--yes").error
     fenceline("jobs", "cancel", first, second, "--yes")
-    assert fenceline("jobs", "erase", first, second, given="n\n").code == 1
+    asked = fenceline("jobs", "erase", first, second, given="y\n").error
+    assert asked == "this would erase the args of 2 jobs for good: add --yes to do it without a question"
     assert all("4111" in args for _, args in jobs())
     assert fenceline("jobs", "erase", first, "not-an-id", "--yes").code == 1
     assert all("4111" in args for _, args in jobs()), "a mistyped id stops it before anything is done"
-    assert fenceline("jobs", "erase", first, second, given="y\n").out == f"{first} erased\n{second} erased\n"
+    assert fenceline("jobs", "erase", first, second, "--yes").out == f"{first} erased\n{second} erased\n"
     assert not any("4111" in args for _, args in jobs())
     assert "its args were erased" in fenceline("jobs", "retry", first, "--yes").err

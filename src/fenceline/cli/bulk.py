@@ -1,10 +1,12 @@
 """One verb for several jobs: count, ask, do with a progress bar, and say what was not done."""
 
 import asyncio
+import functools
+import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import click
@@ -34,6 +36,18 @@ class Verb:
     usual: tuple[Status, ...] = ()  # what filters mean without a status, if not all of them
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which jobs, and how: what every bulk command is told on the command line."""
+
+    ids: tuple[str, ...]
+    which: JobFilter
+    everything: bool
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+
 @dataclass(slots=True)
 class Report:
     done: dict[str, str] = field(default_factory=dict)
@@ -41,7 +55,13 @@ class Report:
 
 
 def bulk_options(function: F) -> F:
-    """IDs, filters, `--all`, `--dry-run`, `--yes` and `--json`."""
+    """Add IDs, filters, `--all`, `--dry-run`, `--yes` and `--json`; the function gets them as one `chosen: Choice`."""
+
+    @functools.wraps(function)
+    def with_choice(*args: Any, **kwargs: Any) -> Any:
+        chosen = Choice(**{field.name: kwargs.pop(field.name) for field in fields(Choice)})
+        return function(*args, chosen=chosen, **kwargs)
+
     for option in (
         json_option,
         yes_option,
@@ -50,38 +70,29 @@ def bulk_options(function: F) -> F:
         filter_options,
         click.argument("ids", metavar="[ID]...", nargs=-1),
     ):
-        function = option(function)
-    return function
+        with_choice = option(with_choice)
+    return with_choice  # type: ignore[return-value]  # the same function to click
 
 
-async def run_bulk(
-    queue: Queue,
-    verb: Verb,
-    ids: tuple[str, ...],
-    which: JobFilter,
-    *,
-    everything: bool,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
+async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
     """The whole of a bulk command. Exits 1 when something was not done."""
-    if bool(ids) + bool(which) + everything != 1:
+    ids = chosen.ids
+    if bool(ids) + bool(chosen.which) + chosen.everything != 1:
         raise click.UsageError(
             f"say which jobs to {verb.name}: IDs, or filters such as --kind, or --all" + (", not both" if ids else "")
         )
     if ids:
-        chosen = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # a mistyped one stops all
+        found = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # a mistyped one stops all
         counts = ""
     else:
-        chosen, counts = await _find(queue, verb, which)
-    if dry_run or not chosen:
-        _say_count(verb, len(chosen), counts, as_json=as_json)
+        found, counts = await _find(queue, verb, chosen.which)
+    if chosen.dry_run or not found:
+        _say_count(verb, len(found), counts, as_json=chosen.as_json)
         return
-    if len(chosen) > 1 or not ids:
-        _ask(verb, len(chosen), counts, yes=yes)
-    report = await _do(verb, chosen)
-    _say(verb, report, as_json=as_json)
+    if (len(found) > 1 or not ids) and not chosen.yes:
+        ask(f"{verb.name} {count_jobs(len(found))}" + (f" ({counts})" if counts else ""))
+    report = await _do(verb, found)
+    _say(verb, report, as_json=chosen.as_json)
     if report.not_done:
         click.get_current_context().exit(1)
 
@@ -113,14 +124,19 @@ async def _find(queue: Queue, verb: Verb, which: JobFilter) -> tuple[list[str], 
     return found, "; ".join(counts) if found else ""
 
 
-def _ask(verb: Verb, count: int, counts: str, *, yes: bool) -> None:
-    if yes:
-        return
-    what = f"{verb.name} {_jobs(count)}" + (f" ({counts})" if counts else "")
-    if not sys.stdin.isatty():
+def ask(what: str) -> None:
+    """Whether to do it; without a terminal to ask on, say what to type instead. Goes on only after a yes."""
+    if sys.stdin is None or not sys.stdin.isatty():
         raise click.ClickException(f"this would {what}: add --yes to do it without a question")
-    if not click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
-        raise click.ClickException("nothing was changed")
+    # While asyncio waits for Ctrl-C, it only asks the task to stop, which a question does not notice.
+    asked_to_stop = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        if not click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
+            raise click.ClickException("nothing was changed")
+    except click.Abort:
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, asked_to_stop)
 
 
 async def _do(verb: Verb, ids: list[str]) -> Report:
@@ -163,7 +179,7 @@ def _say_count(verb: Verb, count: int, counts: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"count": count})
     else:
-        click.echo(f"{_jobs(count)} to {verb.name}" + (f": {counts}" if counts else ""))
+        click.echo(f"{count_jobs(count)} to {verb.name}" + (f": {counts}" if counts else ""))
 
 
 def _say(verb: Verb, report: Report, *, as_json: bool) -> None:
@@ -179,14 +195,14 @@ def _say(verb: Verb, report: Report, *, as_json: bool) -> None:
         for job_id, outcome in report.done.items():
             click.echo(f"{job_id} {outcome}")
     else:
-        click.echo(f"{_jobs(len(report.done))} {_past(verb.name)}")
+        click.echo(f"{count_jobs(len(report.done))} {_past(verb.name)}")
     for error, count in Counter(report.not_done.values()).most_common(LISTED):
         click.echo(f"not done: {error}" + (f" ({count} times)" if count > 1 else ""), err=True)
     if len(report.not_done) > LISTED:
-        click.echo(f"{_jobs(len(report.not_done))} not {_past(verb.name)}", err=True)
+        click.echo(f"{count_jobs(len(report.not_done))} not {_past(verb.name)}", err=True)
 
 
-def _jobs(count: int) -> str:
+def count_jobs(count: int) -> str:
     return f"{count} job" if count == 1 else f"{count} jobs"
 
 

@@ -19,7 +19,7 @@ async def top(queue: Queue, interval: float) -> None:
 
     Arrows and Tab move; d drains and r resumes a lane; c cancels a job, p changes its priority; q leaves.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.ClickException("top needs a terminal: programs read `fenceline lanes list --json` and the like")
     try:
         from fenceline.cli.top_screen import TopApp  # noqa: PLC0415 - textual is an extra
