@@ -8,30 +8,34 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fenceline.cli.options import dsn_option
-from fenceline.cli.output import console, status_text, table, text
+from fenceline.cli.options import dsn_option, not_over_http
+from fenceline.cli.output import console, print_table, status_text, table, text, to_json
 from fenceline.cli.settings import setting_option
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fenceline.cli.up_server import Door
     from fenceline.client.app import Fenceline
     from fenceline.model.job import JobRecord
 
 
 @click.command()
 @dsn_option
+@not_over_http
 @setting_option("--port", key="up.port", default=8321, help="Port of the HTTP server; another one if it is taken.")
 def up(dsn: str | None, port: int) -> None:
     """Start everything in this folder.
 
-    The embedded database, a server and a worker, with a few sample jobs; they stay up until Ctrl-C.
+    The embedded database, a server and a worker, with a few sample jobs; they stay up until Ctrl-C. What is in the
+    database stays in ./.fenceline/.
     """
     if dsn is not None:
         os.environ["FENCELINE_DSN"] = dsn  # for the sample application
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_up(console(), port))
+        click.echo("Stopped.")
 
 
 async def _up(out: "Console", port: int) -> None:
@@ -42,36 +46,55 @@ async def _up(out: "Console", port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with app, contextlib.AsyncExitStack() as running:
         with out.status("starting PostgreSQL …"):
-            dsn = await app.dsn()
-            await app.migrate()
+            # An embedded database is brought up to date by this; elsewhere a migration is a deliberate act.
+            await app.system.depth()
         working = asyncio.create_task(app.run_worker(grace_seconds=1.0))
         try:
             jobs = await enqueue_sample()
             with out.status("running the sample jobs …"):
                 for job in jobs[:-1]:
                     await job.wait(timeout=60)
-            out.print(_table([await job.get() for job in jobs]))
-            out.print(f"The database is running: psql '{dsn}'", soft_wrap=True, highlight=False)
-            out.print("Look at the view fenceline.jobs, or run `fenceline top` in this folder.")
-            await _serve(out, running, app, port)
-            out.print("A worker is running. Press Ctrl-C to stop everything.")
+            print_table(_table([await job.get() for job in jobs]), first_to_go=("ATTEMPT", "LANE"))
+            door = await _serve(running, app, port)
+            for line in _greeting(await app.dsn(), jobs[-1].id, door):
+                out.print(line, soft_wrap=True, markup=False)
             await stopping.wait()
         finally:
-            await running.aclose()
-            working.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await working
+            with out.status("stopping …"):
+                await running.aclose()
+                working.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await working
 
 
-async def _serve(out: "Console", running: contextlib.AsyncExitStack, app: "Fenceline", port: int) -> None:
+async def _serve(running: contextlib.AsyncExitStack, app: "Fenceline", port: int) -> "Door | None":
     try:
         from fenceline.cli.up_server import serving  # noqa: PLC0415 - an extra
     except ImportError:
-        out.print("No HTTP server: pip install 'fenceline[server]'", markup=False)
-        return
-    door = await running.enter_async_context(serving(app, port))
-    out.print("A server is running, with a token until Ctrl-C:", highlight=False)
-    out.print(f"  curl -H 'Authorization: Bearer {door.token}' {door.url}/v1/jobs", soft_wrap=True, highlight=False)
+        return None
+    return await running.enter_async_context(serving(app, port))
+
+
+def _greeting(dsn: str, waiting: str, door: "Door | None") -> list[str]:
+    """What is running, and what to try first."""
+    server = "not running: pip install 'fenceline[server]'" if door is None else door.url
+    lines = [
+        "",
+        f"server    {server}",
+        "worker    runs the kinds greet, flaky and compact",
+        f"database  psql '{dsn}'",
+        "",
+        "Try in another terminal, in this folder:",
+        "  fenceline top",
+        f"  fenceline jobs approve '{waiting}'",
+        """  fenceline enqueue greet --args '{"name": "you"}'""",
+    ]
+    if os.environ.get("FENCELINE_DSN"):
+        lines.insert(-3, f"  export FENCELINE_DSN='{dsn}'")
+    if door is not None:
+        lines.append(f"  curl -H 'Authorization: Bearer {door.token}' {door.url}/v1/jobs")
+        lines.append("The token is good until you stop this.")
+    return [*lines, "", "Press Ctrl-C to stop everything."]
 
 
 def _table(records: "list[JobRecord]") -> "Table":
@@ -83,6 +106,6 @@ def _table(records: "list[JobRecord]") -> "Table":
             text(record.lane),
             status_text(record.status),
             f"{record.attempt}/{record.max_attempts}",
-            text(record.result),
+            "" if record.result is None else text(to_json(record.result, indent=None)),
         )
     return rows
