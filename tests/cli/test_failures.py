@@ -1,6 +1,7 @@
 """What cannot be done is one line that says what to do, and an exit code."""
 
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
@@ -8,7 +9,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.cli.program import Hands, Program
+from tests.cli.program import FENCELINE, Hands, Program
 
 
 def test_a_mistyped_check_symbol(fenceline: Program, hands: Hands) -> None:
@@ -124,3 +125,49 @@ def test_a_flag_is_stronger_than_the_environment(fenceline: Program, closed_port
 def test_something_that_is_no_fenceline_server(fenceline: Program, tmp_path: Path) -> None:
     for url in ("nonsense", "http://", "ftp://localhost/x"):
         assert "check --url" in fenceline("jobs", "list", "--url", url).error
+
+
+def test_the_depth_of_a_lane_that_is_not_there(fenceline: Program) -> None:
+    """An autoscaler with a mistyped lane would never start a worker."""
+    assert "lane 'defualt' does not exist; `fenceline lanes list`" in fenceline("depth", "--lane", "defualt").error
+    assert fenceline("depth", "--lane", "default").out == "0\n"
+
+
+@pytest.mark.parametrize(
+    "code, says",
+    [
+        ("raise RuntimeError('boom')", "tasks cannot be imported: RuntimeError: boom ("),
+        ("import nowhere_at_all", "tasks cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all' ("),
+        ("def (", "tasks cannot be imported: SyntaxError: invalid syntax (tasks.py, line 1)"),
+        ("", "tasks:app is missing: APP must name a Fenceline object"),
+        ("app = 1", "tasks:app is int: APP must name a Fenceline object"),
+    ],
+)
+def test_an_application_that_cannot_be_loaded(fenceline: Program, code: str, says: str) -> None:
+    (fenceline.folder / "tasks.py").write_text(code)
+    assert says in fenceline("worker", "tasks:app", "--once").error
+    assert says in fenceline("server", "tasks:app").error
+
+
+def test_a_standard_input_that_is_closed(fenceline: Program, hands: Hands) -> None:
+    hands.enqueue()
+    for command, says in (("enqueue mail --args -", "standard input is closed"), ("jobs cancel --all", "add --yes")):
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f'"{FENCELINE}" {command} <&-'],
+            cwd=fenceline.folder,
+            env=fenceline.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode != 0
+        assert says in ran.stderr
+        assert len(ran.stderr.splitlines()) == 1, ran.stderr
+
+
+def test_a_terminal_without_our_signs(fenceline: Program, hands: Hands) -> None:
+    """Bars and accents are replaced by what there is; JSON loses nothing."""
+    failed = hands.finished("work", labels={"name": "Zoë"})
+    plain = {"PYTHONIOENCODING": "ascii"}
+    assert "#1" in fenceline("jobs", "show", failed, environment=plain).out
+    assert fenceline("jobs", "show", failed, "--json", environment=plain).json["labels"] == {"name": "Zoë"}

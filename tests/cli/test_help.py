@@ -24,7 +24,10 @@ READING = (
     "schedules list",
     "token list",
     "bench",
+    "retention",
 )
+# A way to the queue of their own, or none: they run the queue, or look at no queue at all.
+ELSEWHERE = {"up", "demo", "migrate", "worker", "server", "runner", "bench", "sql", "config"}
 # What takes long to load, and has no part in saying what commands there are.
 HEAVY = {"asyncio", "asyncpg", "pydantic", "rich", "textual", "httpx", "tomllib", "fastapi", "uvicorn"}
 
@@ -72,8 +75,9 @@ def test_reading_commands_have_json_and_all_reach_a_queue_both_ways() -> None:
     for name in READING:
         assert "as_json" in {param.name for param in found[name].params}, name
     for name, command in found.items():
-        if name.partition(" ")[0] in ("jobs", "lanes", "workers", "top", "drain", "resume", "schedules", "token"):
-            assert {"dsn", "url", "token"} <= {param.name for param in command.params}, name
+        given = {param.name for param in command.params if not getattr(param, "hidden", False)}
+        if name.partition(" ")[0] not in ELSEWHERE:
+            assert {"dsn", "url", "token"} <= given, name
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
@@ -111,3 +115,41 @@ def test_the_completion_script_is_printed(tmp_path: Path) -> None:
     done = Program(tmp_path, None)(environment={"_FENCELINE_COMPLETE": "bash_source"})
     assert "complete" in done.out
     assert Path(FENCELINE).name in done.out
+
+
+def test_what_is_about_a_database_says_so_when_it_is_sent_to_a_server(tmp_path: Path) -> None:
+    program = Program(tmp_path, None)
+    for command in (["up"], ["demo"], ["migrate"], ["worker", "tasks:app"], ["server"], ["bench"]):
+        for option in ("--url", "--token"):
+            error = program(*command, option, "http://localhost:1").error
+            assert error.startswith(f"{option}: `fenceline {command[0]}` works on a database only: give --dsn"), error
+    assert "over HTTP only: give --url and --token" in program("runner", "tasks:app", "--dsn", "postgresql:///x").error
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["jbos"], "Error: No such command 'jbos'. (see `fenceline --help`)"),
+        (["--nope"], "Error: No such option '--nope'. (see `fenceline --help`)"),
+        (["jobs", "list", "--limit", "0"], "Error: Invalid value for '--limit': 0 is not in the range x>=1. (see `"),
+        (["jobs", "list", "--created-after", "5x"], "Error: Invalid value for '--created-after': '5x' is no time"),
+        (["enqueue", "mail", "--args", "{"], "Error: Invalid value for '--args': this is not JSON"),
+        (["enqueue"], "Error: Missing argument 'KIND'. (see `fenceline enqueue --help`)"),
+    ],
+)
+def test_wrong_usage_is_one_line_too(tmp_path: Path, words: list[str], says: str) -> None:
+    ran = Program(tmp_path, None)(*words)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1), ran
+    assert ran.err.startswith(says)
+
+
+def test_a_group_without_a_command_shows_its_commands(tmp_path: Path) -> None:
+    ran = Program(tmp_path, None)("jobs")
+    assert "reprioritise" in ran.out + ran.err
+
+
+def test_python_runs_it_as_a_module(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "fenceline", "--help"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == Program(tmp_path, None)("--help").out

@@ -1,6 +1,11 @@
 """The command line: one file per command family, imported when the command is used."""
 
+import contextlib
 import importlib
+import io
+import sys
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -44,6 +49,28 @@ COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in sect
 INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
 
 
+class WrongUsage(click.ClickException):
+    """What click says of wrong usage, in one line as every other error."""
+
+    exit_code = click.UsageError.exit_code
+
+    @classmethod
+    def of(cls, error: click.UsageError) -> "WrongUsage":
+        path = error.ctx.command_path if error.ctx else "fenceline"
+        message = " ".join(error.format_message().split())
+        return cls(f"{message} (see `{path} --help`)")
+
+
+@contextlib.contextmanager
+def usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":  # of newer clicks: the help of a group without a command
+            raise
+        raise WrongUsage.of(error) from error
+
+
 class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
@@ -61,10 +88,16 @@ class LazyGroup(click.Group):
             with formatter.section(section):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in commands.items()])
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        print_whatever_the_locale()
+        with usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> object:
         """Errors that people can do something about are one clear line, no traceback."""
         try:
-            return super().invoke(ctx)
+            with usage_in_one_line():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
@@ -74,6 +107,13 @@ class LazyGroup(click.Group):
             if line is None:
                 raise
             raise click.ClickException(line) from error
+
+
+def print_whatever_the_locale() -> None:
+    """A sign that the terminal's encoding does not have is no reason to stop in the middle of a table."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

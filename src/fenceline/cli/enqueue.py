@@ -9,12 +9,17 @@ import click
 
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.queue import Queue
+from fenceline.errors import UnknownLane
 
 
 def read_object(_ctx: click.Context, param: click.Parameter, text: str) -> Any:
     """A JSON object, or `-` for standard input."""
+    if text == "-":
+        if sys.stdin is None:
+            raise click.BadParameter("standard input is closed: nothing can be read from it", param=param)
+        text = sys.stdin.read()
     try:
-        value = json.loads(sys.stdin.read() if text == "-" else text)
+        value = json.loads(text)
     except ValueError as error:
         raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
     if not isinstance(value, dict):
@@ -95,4 +100,6 @@ async def depth(queue: Queue, lane: str | None, as_json: bool) -> None:
     One number, for autoscalers: queued jobs, due timers, attempts of dead workers. Drained lanes count 0.
     """
     found = await queue.depth(lane)
+    if lane is not None and not found and lane not in {known.name for known in await queue.lanes()}:
+        raise UnknownLane(f"lane {lane!r} does not exist")
     click.echo(json.dumps({"depth": found}) if as_json else found)

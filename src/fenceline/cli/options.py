@@ -2,18 +2,48 @@
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from fenceline.cli.settings import setting_option
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 dsn_option = setting_option(
     "--dsn", key="dsn", secret=True, help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
 )
 url_option = setting_option("--url", key="url", help="Fenceline server, instead of a database.")
 token_option = setting_option("--token", key="token", secret=True, help="Token for the server.")
+
+
+def _refused(message: str) -> Callable[[click.Context, click.Parameter, object], None]:
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value is not None:
+            raise click.ClickException(f"{param.opts[0]}: `{ctx.command_path}` {message}")
+
+    return refuse
+
+
+def not_over_http(function: F) -> F:
+    """For commands that are about a database: `--url` and `--token` are answered with one line that says so."""
+    refuse = _refused("works on a database only: give --dsn (or FENCELINE_DSN), or nothing for the embedded one")
+    for name in ("--token", "--url"):
+        option = click.option(name, hidden=True, expose_value=False, is_eager=True, callback=refuse, help="Refused.")
+        function = option(function)
+    return function
+
+
+#: For the runner, which has no way to a database.
+not_over_sql = click.option(
+    "--dsn",
+    hidden=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_refused("reaches the queue over HTTP only: give --url and --token of a server"),
+    help="Refused.",
+)
 #: On every reading command. The parameter is `as_json`.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 #: On every command that may ask. The parameter is `yes`.
@@ -62,7 +92,7 @@ def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
 
         asyncio.run(work())
 
-    return dsn_option(run)
+    return dsn_option(not_over_http(run))
 
 
 def choose(ctx: click.Context, dsn: str | None, url: str | None) -> tuple[str | None, str | None]:

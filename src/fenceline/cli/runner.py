@@ -6,12 +6,13 @@ import sys
 
 import click
 
-from fenceline.cli.options import token_option, url_option
+from fenceline.cli.options import not_over_sql, token_option, url_option
 from fenceline.cli.settings import setting_option
 
 
 @click.command()
 @click.argument("app")
+@not_over_sql
 @url_option
 @token_option
 @setting_option("--lanes", key="runner.lanes", help="Lanes to serve, separated by commas; all without it.")

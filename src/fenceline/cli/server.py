@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import dsn_option, not_over_http
 from fenceline.cli.settings import setting_option
 
 
 @click.command()
 @click.argument("app", required=False)
 @dsn_option
+@not_over_http
 @setting_option("--host", key="server.host", default="127.0.0.1", help="Address to listen on.")
 @setting_option("--port", key="server.port", default=8321, help="Port to listen on.")
 @click.option("--no-auth", is_flag=True, help="Let everybody on this machine do everything; on loopback only.")

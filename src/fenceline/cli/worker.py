@@ -6,13 +6,14 @@ import sys
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import dsn_option, not_over_http
 from fenceline.cli.settings import setting_option
 
 
 @click.command()
 @click.argument("app")
 @dsn_option
+@not_over_http
 @setting_option("--lanes", key="worker.lanes", help="Lanes to serve, separated by commas; all without it.")
 @setting_option("--processes", key="worker.processes", default=1, help="Child processes.")
 @setting_option("--concurrency", key="worker.concurrency", default=100, help="Async handlers at a time, per process.")

@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import traceback
 from pathlib import Path
 
 from fenceline.client.app import Fenceline
@@ -22,10 +23,12 @@ def load_app(name: str) -> Fenceline:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is not None and not module_name.startswith(error.name):
-            raise
+            raise AppNotFound(f"{module_name} cannot be imported: {_say(error)}") from error
         raise AppNotFound(
             f"module {module_name!r} is not found from {folder}: write APP as module:attribute"
         ) from error
+    except Exception as error:
+        raise AppNotFound(f"{module_name} cannot be imported: {_say(error)}") from error
     app = getattr(module, attribute or "app", None)
     if not isinstance(app, Fenceline):
         raise AppNotFound(
@@ -33,3 +36,11 @@ def load_app(name: str) -> Fenceline:
             "APP must name a Fenceline object"
         )
     return app
+
+
+def _say(error: Exception) -> str:
+    """What went wrong and where, in one line."""
+    frames = traceback.extract_tb(error.__traceback__)
+    # A file that cannot be parsed has no frame: its error says itself where.
+    where = "" if isinstance(error, SyntaxError) else f" ({frames[-1].filename}, line {frames[-1].lineno})"
+    return f"{type(error).__name__}: {error}{where}"

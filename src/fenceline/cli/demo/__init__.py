@@ -4,11 +4,12 @@ import asyncio
 
 import click
 
-from fenceline.cli.options import dsn_option
+from fenceline.cli.options import dsn_option, not_over_http
 
 
 @click.command()
 @dsn_option
+@not_over_http
 @click.option("--jobs", default=5000, show_default=True, type=click.IntRange(1000), help="How many jobs.")
 @click.pass_context
 def demo(ctx: click.Context, dsn: str | None, jobs: int) -> None:
