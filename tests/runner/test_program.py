@@ -86,6 +86,15 @@ async def test_once_tells_by_its_exit_code(programs: Programs, live: LiveServer)
     assert await bad.status() == "failed"
 
 
+async def test_once_does_not_wait_for_a_server_that_is_away(programs: Programs) -> None:
+    """Nor does it keep whoever started it from stopping it."""
+    program = programs.start("--once", FENCELINE_URL="http://127.0.0.1:1")
+    assert await program.exit_code() == 1
+    (line,) = program.output().splitlines()
+    assert line.startswith("Error: http://127.0.0.1:1: the server does not answer")
+    assert "check --url (or FENCELINE_URL)" in line
+
+
 async def test_what_is_wrong_with_the_command_is_said_in_a_line(programs: Programs, live: LiveServer) -> None:
     for token in ("fl_wrong", ""):
         program = programs.start("--once", FENCELINE_TOKEN=token)

@@ -38,6 +38,13 @@ async def test_once_tells_that_there_was_nothing_to_do(fleet: Fleet, options: tu
     assert await fleet.start("--once", *options).exit_code() == code
 
 
+async def test_a_lane_that_is_not_there_is_named(fleet: Fleet) -> None:
+    worker = fleet.start("--once", "--lanes", "default,defualt")
+    assert await worker.exit_code() == 2
+    assert "lane 'defualt' does not exist: make it with `fenceline lanes set defualt --create`" in worker.output()
+    assert "'default'" not in worker.output()
+
+
 async def test_once_wakes_what_is_due(fleet: Fleet) -> None:
     """A fleet scaled to zero: nobody else has promoted it."""
     await fleet.scalar(

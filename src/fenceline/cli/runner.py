@@ -55,7 +55,8 @@ def runner(
     if not url or not token:
         raise click.UsageError("a runner needs --url (FENCELINE_URL) and --token (FENCELINE_TOKEN)")
     try:
-        from fenceline.runner.program import Runner  # noqa: PLC0415 - an extra, and keeps `--help` quick
+        from fenceline.runner.client import ServerAway  # noqa: PLC0415 - an extra, and keeps `--help` quick
+        from fenceline.runner.program import Runner  # noqa: PLC0415 - as above
     except ImportError as error:
         raise click.ClickException(
             f"the runner needs the extra `runner`: pip install 'fenceline[runner]' ({error})"
@@ -91,7 +92,13 @@ def runner(
         done = await running.run_one()
         return empty_exit if done is None else 0 if done else 1
 
-    sys.exit(asyncio.run(run()))
+    try:
+        code = asyncio.run(run())
+    except ServerAway as error:
+        raise click.ClickException(
+            f"{url}: {error}; check --url (or FENCELINE_URL), and that `fenceline server` is running there"
+        ) from error
+    sys.exit(code)
 
 
 def read_labels(text: str | None) -> dict[str, str] | None:

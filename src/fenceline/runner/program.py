@@ -111,10 +111,13 @@ class Runner:
             await self._say_goodbye()
 
     async def run_one(self) -> bool | None:
-        """Claim one job, run it and report it: True, False (it failed) or None (there was none)."""
+        """Claim one job, run it and report it: True, False (it failed) or None (there was none, or we are to stop).
+
+        Raises ServerAway where the server is not there to begin with: whoever started us can do so again.
+        """
         async with lifespan(self._app), self._loops():
-            await self._register()
-            await self._helped.wait()
+            if not await self._unless_stopped(self._register(patient=False), self._helped.wait()):
+                return None
             if not await self._claimer.claim_one():
                 await self._say_goodbye()
                 return None
@@ -171,8 +174,8 @@ class Runner:
             await self._client.close()
             self._board.close()
 
-    async def _register(self) -> None:
-        """Make this process known to the server, under a new id. Raises TokenRefused."""
+    async def _register(self, *, patient: bool = True) -> None:
+        """Make this process known to the server, under a new id. Raises TokenRefused, and unless patient ServerAway."""
         asked = time.monotonic()
         lanes = self._settings.lanes
         body: dict[str, Any] = {
@@ -185,7 +188,8 @@ class Runner:
             "lease_seconds": self._lease_seconds,
         }
         try:
-            runner = await self._client.ask("POST", "/v1/runners", json.dumps(body))
+            ask = self._client.ask if patient else self._client.ask_once
+            runner = await ask("POST", "/v1/runners", json.dumps(body))
         except Forbidden as error:
             raise TokenRefused(f"{error}: give the runner a token of the role `runner`") from error
         self._heart.registered(runner["id"], runner["lease_seconds"], asked)

@@ -103,6 +103,11 @@ class Child:
             )
         )
         self._executor.worker_id = self.worker_id
+        if lanes is not None:
+            found = await self._claim_line.call(worker_calls.worker_lanes(list(lanes), self.worker_id))
+            for name in sorted(set(lanes) - {lane.name for lane in found}):
+                # It may be made later, so this is no reason to stop; mistyped, it would never have a job.
+                log.warning("lane %r does not exist: make it with `fenceline lanes set %s --create`", name, name)
         return self.worker_id
 
     async def run(self) -> None:
