@@ -29,6 +29,8 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                 with psycopg.connect(found[1]) as connection:
                     rows = connection.execute("select status, count(*) from fenceline.jobs group by status").fetchall()
                 assert dict(rows) == {"succeeded": 7, "awaiting_approval": 1}
+                waiting = re.search(r"fenceline jobs approve '(\S+)'", text)
+                assert waiting is not None, text
                 door = re.search(r"Bearer (\S+)' (http://\S+)/v1/jobs", text)
                 assert door is not None, text
                 answer = httpx.get(f"{door[2]}/v1/jobs", headers={"Authorization": f"Bearer {door[1]}"})
@@ -42,9 +44,11 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                     check=True,
                 )
                 assert shown.stdout.count("succeeded") == 7
+                assert waiting[1] in shown.stdout
             finally:
                 process.send_signal(signal.SIGTERM)
-                process.wait(timeout=60)
+                rest, _ = process.communicate(timeout=60)
+        assert rest == "Stopped.\n"
         assert process.returncode == 0
         assert not (Path(folder) / ".fenceline" / "data" / "postmaster.pid").exists()
 

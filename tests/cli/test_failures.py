@@ -81,7 +81,8 @@ def test_a_dsn_that_is_none(fenceline: Program) -> None:
 
 
 def test_a_schema_that_is_missing_too_old_or_too_new(fenceline: Program, hands: Hands, empty_database: str) -> None:
-    assert "run `fenceline migrate`" in fenceline("jobs", "list", "--dsn", empty_database).error
+    for command in (("jobs", "list"), ("up",)):
+        assert "run `fenceline migrate`" in fenceline(*command, "--dsn", empty_database).error
     hands.connection.execute("update fenceline.migration set compatible_from = 999 where number = 1")
     error = fenceline("jobs", "list").error
     assert "999" in error
