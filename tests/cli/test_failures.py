@@ -77,7 +77,15 @@ def test_a_database_that_does_not_exist(fenceline: Program, database: str) -> No
 
 def test_a_dsn_that_is_none(fenceline: Program) -> None:
     for command in (("jobs", "list"), ("migrate",)):
-        assert "check --dsn" in fenceline(*command, "--dsn", "nonsense").error
+        for dsn in (
+            "nonsense",
+            "postgresql://me@[::1/x",
+            "postgresql://me:geheim@host:port/x",
+            "postgresql://me:geheim/x@host/x",
+        ):
+            error = fenceline(*command, "--dsn", dsn).error
+            assert "check --dsn" in error
+            assert "geheim" not in error
 
 
 def test_a_schema_that_is_missing_too_old_or_too_new(fenceline: Program, hands: Hands, empty_database: str) -> None:

@@ -5,6 +5,9 @@ import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fenceline.errors import DatabaseUnavailable
 
 if TYPE_CHECKING:
     from fenceline.database.embedded import EmbeddedPostgres
@@ -25,6 +28,7 @@ class Source:
 
     async def dsn(self) -> str:
         if self._given is not None:
+            check_dsn(self._given)
             return self._given
         return await asyncio.to_thread(self._start_embedded)
 
@@ -41,3 +45,15 @@ class Source:
         """Leave the embedded database; the last user of the folder stops it."""
         if self._server is not None:
             self._server.stop()
+
+
+def check_dsn(dsn: str) -> None:
+    """Refuse what the driver would only stumble over, without repeating the DSN: it may have a password in it."""
+    try:
+        hosts = urlsplit(dsn).netloc.rpartition("@")[2]
+    except ValueError as error:
+        raise DatabaseUnavailable(f"the DSN cannot be read: {error}") from error
+    for host in hosts.split(","):
+        port = host.rpartition("]")[2].partition(":")[2]
+        if port and not port.isdecimal():
+            raise DatabaseUnavailable("the DSN cannot be read: its port is no number")
