@@ -89,7 +89,7 @@ async def test_403_without_the_permission(as_role: AsRole, admin: httpx.AsyncCli
 @pytest.mark.usefixtures("unchanged")
 async def test_404_for_missing_and_malformed_names(admin: httpx.AsyncClient) -> None:
     for operation in WITH_PATH:
-        for value in (MISSING_ID, "nonsense", "0", "%F0%9F%92%A9", "a" * 300):
+        for value in (MISSING_ID, "nonsense", "0", "%F0%9F%92%A9", "a%00b", "a" * 300):
             response = await admin.request(
                 operation.method, operation.url(id=value, name=value), json=operation.example
             )

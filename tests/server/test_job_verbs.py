@@ -45,6 +45,16 @@ async def test_retry_makes_a_new_job(as_role: AsRole, hand: Hand) -> None:
     assert (new["retry_of"], new["args"], new["status"], new["created_by"]) == (job["id"], {"x": 1}, "queued", "ci")
 
 
+@pytest.mark.parametrize("verb", ["approve", "reject", "retry", "cancel"])
+async def test_every_verb_takes_a_reason_and_force(as_role: AsRole, verb: str) -> None:
+    operator = await as_role("operator")
+    job = (await operator.post("/v1/jobs", json={"kind": "a", "needs_approval": True})).json()
+    if verb == "retry":
+        await operator.post(f"/v1/jobs/{job['id']}/cancel")
+    done = await operator.post(f"/v1/jobs/{job['id']}/{verb}", json={"reason": "so", "force": True})
+    assert done.status_code in {200, 202}, done.text
+
+
 async def test_delete_cancels_what_is_unfinished_and_removes_what_is_finished(as_role: AsRole) -> None:
     operator = await as_role("operator")
     job = (await operator.post("/v1/jobs", json={"kind": "a"})).json()

@@ -11,11 +11,11 @@ from fastapi import Query, Response
 from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from fenceline.database import operator_calls
-from fenceline.errors import InvalidName, UnknownLane
+from fenceline.errors import UnknownLane
 from fenceline.server.job_verbs import act
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
-from fenceline.server.schemas import AT, ID, Body, CancelBody, JobView, PriorityBody, ReasonBody, View
+from fenceline.server.schemas import AT, ID, Body, JobView, PriorityBody, ReasonBody, VerbBody, View
 
 routes = router("admin")
 
@@ -182,9 +182,10 @@ async def create_lane(request: ApiRequest, name: str, body: LaneBody | None = No
 async def change_lane(request: ApiRequest, name: str, body: LaneBody) -> Response:
     """Change a lane; takes effect with the next claim. `enabled: false` drains it: no claims, enqueues are accepted."""
     changes = body.model_dump(exclude_unset=True)
+    await _lane(request, name)
     try:
         await request.caller.call(operator_calls.set_lane(name, changes, request.identity, create=False))
-    except (UnknownLane, InvalidName) as error:
+    except UnknownLane as error:
         raise _no_lane(name) from error
     return json_response(await _lane(request, name))
 
@@ -229,9 +230,9 @@ async def depth(request: ApiRequest, lane: Annotated[str | None, Query(descripti
     "/v1/admin/workers/jobs/{id}/cancel",
     **operation("workers:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
 )
-async def cancel_job(request: ApiRequest, id: str, body: CancelBody | None = None) -> Response:  # noqa: A002 - the contract's name
+async def cancel_job(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - the contract's name
     """Cancel a job, or with `force` take it from its worker at once."""
-    body = body or CancelBody()
+    body = body or VerbBody()
     return await act(request, id, "cancel", reason=body.reason, force=body.force)
 
 

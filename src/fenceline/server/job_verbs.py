@@ -6,7 +6,7 @@ from pydantic_core import from_json
 from fenceline.database import server_calls
 from fenceline.server.jobs import LOCATION
 from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
-from fenceline.server.schemas import CancelBody, JobView, ReasonBody
+from fenceline.server.schemas import JobView, VerbBody
 
 routes = router("jobs")
 
@@ -31,21 +31,21 @@ async def act(
 
 
 @routes.post("/v1/jobs/{id}/approve", **operation("jobs:approve", *_WITH_BODY, model=JobView))
-async def approve(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:  # noqa: A002 - the contract's name
+async def approve(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - the contract's name
     """Let a job go on that awaits approval."""
     return await act(request, id, "approve", reason=body.reason if body else None)
 
 
 @routes.post("/v1/jobs/{id}/reject", **operation("jobs:approve", *_WITH_BODY, model=JobView))
-async def reject(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:  # noqa: A002 - as above
+async def reject(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - as above
     """End a job that awaits approval: `cancelled`, with code `rejected` and the reason."""
     return await act(request, id, "reject", reason=body.reason if body else None)
 
 
 @routes.post("/v1/jobs/{id}/cancel", **operation("jobs:cancel", *_WITH_BODY, model=JobView))
-async def cancel(request: ApiRequest, id: str, body: CancelBody | None = None) -> Response:  # noqa: A002 - as above
+async def cancel(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - as above
     """Cancel a job: at once if no worker holds it, else by asking its handler to stop; with `force` at once."""
-    body = body or CancelBody()
+    body = body or VerbBody()
     return await act(request, id, "cancel", reason=body.reason, force=body.force)
 
 
@@ -61,7 +61,7 @@ async def cancel(request: ApiRequest, id: str, body: CancelBody | None = None) -
         answers={202: {"description": "The new job.", "headers": LOCATION}},
     ),
 )
-async def retry(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:  # noqa: A002 - as above
+async def retry(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - as above
     """Run a finished job again, as a new job with the same args and snapshot; `retry_of` names the old one."""
     answer = await act(request, id, "retry", reason=body.reason if body else None)
     answer.status_code = 202

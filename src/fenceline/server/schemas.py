@@ -130,8 +130,8 @@ class ReasonBody(Body):
     reason: Annotated[StrictStr, Field(max_length=2000)] | None = None
 
 
-class CancelBody(ReasonBody):
-    """`force` takes the job from its worker at once instead of asking the handler to stop."""
+class VerbBody(ReasonBody):
+    """`force` takes the job from its worker at once instead of asking the handler to stop; only cancel has a use for it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more", "force": False}]})
 
