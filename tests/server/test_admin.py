@@ -55,7 +55,14 @@ async def test_a_lane_comes_changes_and_goes(operator: httpx.AsyncClient) -> Non
     cleared = (await operator.patch(path, json={"slots": None, "rate_per_second": None})).json()
     assert (cleared["slots"], cleared["rate_per_second"], cleared["burst"]) == (None, None, 5)
     assert (await operator.get(path)).json() == cleared
-    for bad in ({"slots": -1}, {"poll_interval_ms": None}, {"name": "x"}, {"depth": 1}, {"slots": "3"}, {"kinds": ["A B"]}):
+    for bad in (
+        {"slots": -1},
+        {"poll_interval_ms": None},
+        {"name": "x"},
+        {"depth": 1},
+        {"slots": "3"},
+        {"kinds": ["A B"]},
+    ):
         is_problem(await operator.patch(path, json=bad), 422, "invalid")
     await enqueue(operator, "report")
     is_problem(await operator.delete(path), 409, "conflict")

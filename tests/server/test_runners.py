@@ -242,3 +242,39 @@ async def test_many_ends_at_once_are_decided_one_by_one(as_role: AsRole, queue_a
     items[0] |= {"result": 7}
     response = await mine.post("/v1/jobs/finish", json={"attempts": items[:1]})
     assert response.json()["attempts"][0]["verdict"] == "stale"
+
+
+async def test_a_client_that_guesses_from_ctx_guesses_right(as_role: AsRole, queue_app: Fenceline) -> None:
+    admin = await as_role("platform_admin")
+    job = await queue_app.enqueue("work")
+    nulls = {"lanes": None, "count": None, "wait": None, "request_id": None}
+    attempt = await claim_one(admin, **nulls)
+    lines = {"lines": [{"message": "a", "level": None, "fields": None, "at": None}]}
+    assert (await attempt.post("logs", lines)).status_code == 204
+    assert [line.level for line in await job.logs()] == ["info"]
+    assert (await attempt.put("phase", {"name": "inventory"})).status_code == 204
+    assert (await attempt.put("items", {"start": ["a", "b", "c"]})).json()["in_progress"] == 3
+    await attempt.put("items", {"complete": ["a"]})
+    await attempt.put("items", {"skip": ["b"], "reason": "is empty"})
+    counts = await attempt.put("items", {"fail": ["c"], "error": "no"})
+    assert counts.json() == {"in_progress": 0, "completed": 1, "skipped": 1, "failed": 1}
+    for bad in ({"to": "completed"}, {"items": ["a"]}, {"start": ["a"], "fail": ["b"]}, {}):
+        assert is_problem(await attempt.put("items", bad), 422, "invalid")
+    assert (await attempt.put("checkpoint", {"checkpoint": {"row": 1}})).status_code == 204
+    start = await admin.get(f"/v1/jobs/{job.id}/start", headers=attempt.headers)
+    assert start.json()["checkpoint"] == {"row": 1}
+    assert (await attempt.put("steps/load", {"error": "no"})).status_code == 204
+    first, again = [await attempt.post("locks", {"namespace": "edition", "id": 42}) for _ in range(2)]
+    assert first.json()["held"] is True
+    assert again.json() == first.json()
+    other = await attempt.post("locks", {"namespace": "edition", "name": "42", "owner": attempt.attempt_id})
+    assert other.json() == {"held": False, "owner": attempt.attempt_id}
+    released = await admin.delete(f"/v1/jobs/{job.id}/locks/{first.json()['owner']}", headers=attempt.headers)
+    assert released.status_code == 204
+    body = {"kind": "child", "args": {"page": 1}, "priority": 3, "run_at": "2090-01-01T00:00:00Z"}
+    [child] = (await attempt.post("children", body)).json()["ids"]
+    assert is_problem(await attempt.post("children", {"kind": "a", "args": {}, "many": [{}]}), 422, "invalid")
+    done = await attempt.put("status", {"status": "succeeded", "errors": None, "metadata": None, "retry": None})
+    assert done.json()["status"] == "succeeded"
+    made = (await admin.get(f"/v1/jobs/{child}")).json()
+    assert (made["args"], made["priority"], made["status"], made["parent"]) == ({"page": 1}, 3, "scheduled", job.id)

@@ -5,17 +5,14 @@ whose runner claimed it; what comes too late changes nothing and is answered 409
 import json
 from datetime import UTC, datetime
 from typing import Annotated, Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import Header, Response
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from fenceline.database import context_calls, runner_calls, worker_calls
 from fenceline.errors import NotFound, StaleAttempt
-from fenceline.server.finalizing import finish_one
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
-from fenceline.server.runner_schemas import (
+from fenceline.server.attempt_schemas import (
     CheckpointBody,
     ChildrenBody,
     ChildrenView,
@@ -39,6 +36,10 @@ from fenceline.server.runner_schemas import (
     StepBody,
     StepNamesBody,
 )
+from fenceline.server.finalizing import finish_one
+from fenceline.server.jobs import encode_chosen
+from fenceline.server.problems import Problem
+from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
 from fenceline.server.schemas import JobView
 
 routes = router("attempts")
@@ -57,7 +58,7 @@ AttemptId = Annotated[
 ]
 
 #: What a status means to the state machine, where that is not the same word.
-_OUTCOMES = {("failed", False): "failed_for_good"}
+_OUTCOMES: dict[tuple[str, bool | None], str] = {("failed", False): "failed_for_good"}
 
 
 def _writes(*more: str, **options: Any) -> dict[str, Any]:
@@ -107,7 +108,7 @@ async def put_status(request: ApiRequest, id: str, body: StatusBody, attempt: At
         stale: list[Any] = await request.caller.call(worker_calls.start_attempts([job_id], [attempt_id], ran_seconds))
         verdict = "stale" if stale else "accepted"
     elif body.status == "crashed":
-        verdict = await request.caller.call(worker_calls.crash_attempt(job_id, attempt_id, _error(body)))
+        verdict = await request.caller.call(worker_calls.crash_attempt(job_id, attempt_id, _error(body.error)))
     else:
         verdict = await finish_one(request, _finish(job_id, attempt_id, body.status, body))
     _check_verdict(verdict, id)
@@ -150,7 +151,7 @@ def _finish(job_id: int, attempt_id: UUID, status: str, body: EndBody) -> runner
         attempt_id=attempt_id,
         outcome=_OUTCOMES.get((status, body.retry), status),
         result=_text(body.result),
-        error=_error(body),
+        error=_error(body.error),
         errors=_text(body.errors),
         delay_seconds=body.delay_seconds,
         ran_seconds=body.ran_seconds,
@@ -158,9 +159,8 @@ def _finish(job_id: int, attempt_id: UUID, status: str, body: EndBody) -> runner
     )
 
 
-def _error(body: EndBody) -> str | None:
-    error = {"code": "error", "message": body.error} if isinstance(body.error, str) else body.error
-    return _text(error)
+def _error(said: dict[str, Any] | str | None) -> str | None:
+    return _text({"code": "error", "message": said} if isinstance(said, str) else said)
 
 
 def _check_verdict(verdict: str, job: str) -> None:
@@ -206,7 +206,7 @@ def _line(line: LineBody, now: datetime) -> dict[str, Any]:
     ago = line.ago_seconds
     if ago is None:
         ago = 0.0 if line.at is None else min(max((now - line.at).total_seconds(), 0.0), 1e9)
-    return {"message": line.message, "level": line.level, "fields": line.fields, "ago_seconds": ago}
+    return {"message": line.message, "level": line.level or "info", "fields": line.fields, "ago_seconds": ago}
 
 
 @routes.put("/v1/jobs/{id}/progress", **_writes(status=204, answers=_NOTHING))
@@ -252,7 +252,7 @@ async def list_steps_ahead(request: ApiRequest, id: str, body: StepNamesBody, at
 async def put_step(request: ApiRequest, id: str, name: str, body: StepBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Record how a step ended. One that is done stays as it is; with another `args_hash` it is refused."""
     values = {"args_hash": body.args_hash, "result": _text(body.result), "ran_seconds": body.ran_seconds}
-    await ask(request, id, attempt, "record_step", name=name, error=_text(body.error), **values)
+    await ask(request, id, attempt, "record_step", name=name, error=_error(body.error), **values)
     return Response(status_code=204)
 
 
@@ -263,8 +263,10 @@ async def put_step(request: ApiRequest, id: str, name: str, body: StepBody, atte
 async def take_lock(request: ApiRequest, id: str, body: LockBody, attempt: AttemptId = None) -> Response:  # noqa: A002 - as above
     """Take a named lock for this attempt, or a place in the line for it: ask again until it is held."""
     holding = [str(owner) for owner in body.holding]
-    values = {"namespace": body.namespace, "name": body.name, "owner": str(body.owner), "holding": holding}
-    return json_response(json.dumps({"held": await ask(request, id, attempt, "take_lock", **values)}))
+    owner = str(body.owner or uuid5(NO_ATTEMPT, f"{(attempt or '').lower()} {body.namespace}/{body.name}"))
+    values = {"namespace": body.namespace, "name": str(body.name), "owner": owner, "holding": holding}
+    held = await ask(request, id, attempt, "take_lock", **values)
+    return json_response(json.dumps({"held": held, "owner": owner}))
 
 
 @routes.delete("/v1/jobs/{id}/locks/{owner}", **_writes(status=204, answers=_NOTHING))
@@ -283,8 +285,8 @@ async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt
     """Jobs to be made in the transaction that ends this attempt well; their ids are final."""
     values = {
         "kind": body.kind,
-        "args": [to_json(args).decode() for args in body.many],
-        "options": to_json(body.options).decode(),
+        "args": [to_json(args).decode() for args in body.many or [body.args or {}]],
+        "options": to_json({**from_json(encode_chosen(body.chosen_options())), **body.options}).decode(),
         "defaults": _text(body.defaults),
         "request_id": str(body.request_id or uuid4()),
     }

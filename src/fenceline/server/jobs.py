@@ -17,7 +17,6 @@ from fenceline.server.schemas import EnqueueBody, JobList, JobView
 
 routes = router("jobs")
 
-_OPTIONS = tuple(name for name in EnqueueBody.model_fields if name not in ("kind", "args"))
 #: Options whose enqueue may wait for somebody else's transaction: such a one must not hold up others.
 _WAITING = frozenset({"dedupe_key", "idempotency_key", "resource_lock"})
 LOCATION = {"Location": {"description": "The job's path.", "schema": {"type": "string"}}}
@@ -43,11 +42,7 @@ async def enqueue(
     ] = None,
 ) -> Response:
     """Enqueue a job. It is committed when the answer comes."""
-    options: dict[str, Any] = {
-        name: value for name in _OPTIONS if name in body.model_fields_set and (value := getattr(body, name)) is not None
-    }
-    if "after" in options and not isinstance(options["after"], list):
-        options["after"] = options["after"].model_dump(exclude_none=True)
+    options = body.chosen_options()
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
     args, defaults = await encode_args(request, body.kind, body.args or {})
@@ -58,7 +53,7 @@ async def enqueue(
     asked = server_calls.Submission(
         kind=body.kind,
         args=args,
-        options=_encode_options(options),
+        options=encode_chosen(options),
         actor=request.identity.actor,
         tenant=request.identity.tenant,
         defaults=defaults,
@@ -70,7 +65,8 @@ async def enqueue(
     return json_response(made.job, 202 if made.created else 200, {"Location": f"/v1/jobs/{made.id}"})
 
 
-def _encode_options(options: Mapping[str, Any]) -> str:
+def encode_chosen(options: Mapping[str, Any]) -> str:
+    """Options of a body as JSON text."""
     return encode_options(EnqueueOptions(**options))  # type: ignore[typeddict-item]  # names are those of the body
 
 

@@ -103,7 +103,7 @@ async def claim(request: ApiRequest, body: ClaimBody) -> Response:
     """Claim jobs. Each is an attempt: its id is the fence, and goes with every write as `Fenceline-Attempt`."""
     found = Claim(request, body)
     attempts = await found.run_once()
-    if not attempts and body.wait > 0:
+    if not attempts and body.wait:
         attempts = await found.wait(body.wait)
     return json_response(f'{{"attempts": [{", ".join(attempts)}], "suspects": {json.dumps(found.suspects)}}}')
 
@@ -116,6 +116,7 @@ class Claim:
         self._body = body
         self._runner_id = read_runner_id(body.runner_id)
         self._lanes = body.lanes or None
+        self._count = body.count or 1
         # Any text will do for a request id, and it is the runner's own.
         given = body.request_id
         self._request_id = uuid4() if given is None else uuid5(_REQUESTS, f"{self._runner_id} {given}")
@@ -130,7 +131,7 @@ class Claim:
         self._could_run_alone = any(lane.idle for lane in lanes)
         random.shuffle(lanes)  # so that none of them has to wait for another to be empty
         # Who asks for a single job and holds none runs it alone: a suspect may have waited for that.
-        for alone in (True, False) if self._body.count == 1 else (False,):
+        for alone in (True, False) if self._count == 1 else (False,):
             for lane in lanes:
                 if lane.suspects if alone else lane.plain:
                     attempts = await call(
@@ -138,7 +139,7 @@ class Claim:
                             self._runner_id,
                             identity,
                             lane.name,
-                            self._body.count,
+                            self._count,
                             kinds=self._body.kinds,
                             request_id=self._request_id,
                             alone=alone,

@@ -104,6 +104,14 @@ class EnqueueBody(Body):
     after: list[StrictStr] | AfterBody | None = None
     identity: StrictStr | None = None
 
+    def chosen_options(self) -> dict[str, Any]:
+        """Everything but `kind` and `args` that was said, by the names of `EnqueueOptions`."""
+        names = EnqueueBody.model_fields.keys() & self.model_fields_set - {"kind", "args"}
+        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if isinstance(options.get("after"), AfterBody):
+            options["after"] = options["after"].model_dump(exclude_none=True)
+        return options
+
 
 class JobOptionsBody(Body):
     """Options of jobs that are enqueued later, again and again."""
@@ -131,7 +139,7 @@ class ReasonBody(Body):
 
 
 class VerbBody(ReasonBody):
-    """`force` takes the job from its worker at once instead of asking the handler to stop; only cancel has a use for it."""
+    """`force` takes the job from its worker at once instead of asking the handler to stop; only cancel heeds it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more", "force": False}]})
 
