@@ -11,7 +11,7 @@ from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.database import server_calls
 from fenceline.errors import InvalidArgs, NotFound
 from fenceline.server.problems import Problem
-from fenceline.server.queries import Cursor, Limit, Texts, When, make_filter, read_cursor
+from fenceline.server.queries import Cursor, JobFilter, Limit, read_cursor
 from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
 from fenceline.server.schemas import EnqueueBody, JobList, JobView
 
@@ -89,31 +89,11 @@ async def encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -
 
 
 @routes.get("/v1/jobs", **operation("jobs:read", "invalid", model=JobList))
-async def list_jobs(  # noqa: PLR0917 - FastAPI passes them by name
-    request: ApiRequest,
-    status: Texts = None,
-    kind: Texts = None,
-    lane: Texts = None,
-    tenant: Texts = None,
-    label: Texts = None,
-    created_after: When = None,
-    created_before: When = None,
-    limit: Limit = 50,
-    cursor: Cursor = None,
-) -> Response:
+async def list_jobs(request: ApiRequest, filters: JobFilter, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Jobs, newest first. Values of one filter are alternatives; labels, as `name:value`, must all match.
 
     New jobs do not move what a cursor points at.
     """
-    filters = make_filter(
-        status=status,
-        kind=kind,
-        lane=lane,
-        tenant=tenant,
-        label=label,
-        created_after=created_after,
-        created_before=created_before,
-    )
     page = await request.caller.call(
         server_calls.list_jobs(filters, request.identity, limit=limit, cursor=read_cursor(cursor))
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import StrictStr
 
 from fenceline.database.server_calls import Filter
@@ -61,6 +61,30 @@ def make_filter(
         created_after=created_after,
         created_before=created_before,
     )
+
+
+async def _job_filter(  # noqa: PLR0917 - FastAPI passes them by name; async: else it goes through a thread
+    status: Texts = None,
+    kind: Texts = None,
+    lane: Texts = None,
+    tenant: Texts = None,
+    label: Texts = None,
+    created_after: When = None,
+    created_before: When = None,
+) -> Filter:
+    return make_filter(
+        status=status,
+        kind=kind,
+        lane=lane,
+        tenant=tenant,
+        label=label,
+        created_after=created_after,
+        created_before=created_before,
+    )
+
+
+#: What `GET /v1/jobs` and `GET /v1/stream` take in the query string.
+JobFilter = Annotated[Filter, Depends(_job_filter)]
 
 
 def _read_labels(label: Sequence[str] | None) -> dict[str, str] | None:

@@ -18,7 +18,7 @@ from fenceline.model.public_id import parse_id
 from fenceline.model.secret import PREFIX, hash_token
 from fenceline.server.auth import Authenticator
 from fenceline.server.problems import Problem
-from fenceline.server.queries import Texts, When, make_filter
+from fenceline.server.queries import JobFilter
 from fenceline.server.routing import ApiRequest, operation, read_job_id, router
 from fenceline.server.stream_client import (
     RETRY_MS,
@@ -162,30 +162,11 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
 
 
 @routes.get("/v1/stream", **operation("jobs:read", "invalid", answers={200: _EVENTS}))
-async def stream_jobs(  # noqa: PLR0917 - FastAPI passes them by name
-    request: ApiRequest,
-    status: Texts = None,
-    kind: Texts = None,
-    lane: Texts = None,
-    tenant: Texts = None,
-    label: Texts = None,
-    created_after: When = None,
-    created_before: When = None,
-    last_event_id: LastEventId = None,
-) -> Response:
+async def stream_jobs(request: ApiRequest, filters: JobFilter, last_event_id: LastEventId = None) -> Response:
     """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest as they are, then what happens.
 
     Log lines are those written from now on.
     """
-    filters = make_filter(
-        status=status,
-        kind=kind,
-        lane=lane,
-        tenant=tenant,
-        label=label,
-        created_after=created_after,
-        created_before=created_before,
-    )
     hub = request.server.hub
     stream = FilterStream(filters, _proof(request))
     try:
