@@ -193,6 +193,12 @@ class LockCycle(RefusedError):
     code = "lock_cycle"
 
 
+class Limited(RefusedError):
+    """The tenant has as many unfinished jobs as an operator allows; `detail` is the tenant."""
+
+    code = "limited"
+
+
 class UnknownSchedule(RefusedError):
     """The schedule does not exist."""
 
@@ -319,6 +325,7 @@ SQLSTATES: dict[str, type[RefusedError]] = {
     "FL020": EmptyGroup,
     "FL021": StepMismatch,
     "FL022": LockCycle,
+    "FL023": Limited,
     "FL030": UnknownSchedule,
     "FL031": InvalidSchedule,
     "FL040": UnknownRole,

@@ -1,4 +1,4 @@
-"""`fenceline prune`, `sweep` and `retention`, the real programs."""
+"""`fenceline prune`, `sweep`, `retention` and `limits`, the real programs."""
 
 from typing import Any
 
@@ -41,9 +41,22 @@ def test_retention_is_shown_and_set(fenceline: Program, hands: Hands) -> None:
     assert answer(fenceline, "retention", "--days", "1") == {"items": [week | {"seconds": 86400.0}]}
 
 
+def test_limits_of_tenants_are_shown_and_set(fenceline: Program, hands: Hands) -> None:
+    everybody = {"tenant": None, "max_jobs": None, "jobs": None}
+    assert answer(fenceline, "limits") == {"items": [everybody]}
+    hands.connection.execute("""select fenceline.enqueue('work', '{}', '{"tenant": "acme"}')""")
+    acme = {"tenant": "acme", "max_jobs": 9, "jobs": 1}
+    assert answer(fenceline, "limits", "--jobs", "9", "--tenant", "acme") == {"items": [everybody, acme]}
+    assert "acme" in fenceline("limits").out
+    assert answer(fenceline, "limits", "--tenant", "acme", "--reset") == {"items": [everybody]}
+    assert answer(fenceline, "limits", "--jobs", "5") == {"items": [everybody | {"max_jobs": 5}]}
+
+
 def test_half_a_command_is_a_usage_error(fenceline: Program, hands: Hands) -> None:
     for words in (["--kind", "ingest"], ["--days", "1", "--reset"], ["--days", "-1"]):
         assert fenceline("retention", *words).code == 2, words
+    for words in (["--tenant", "acme"], ["--jobs", "1", "--reset"], ["--jobs", "-1"]):
+        assert fenceline("limits", *words).code == 2, words
     refused = fenceline("retention", "--days", "1", "--status", "failed").error
     assert refused.startswith("the default retention is one number of seconds")
 

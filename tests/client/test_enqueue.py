@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 from tests.client.conftest import Worker
+from tests.conftest import Connect
 
 from fenceline import (
     Draining,
     Fenceline,
     FencelineError,
     InvalidArgs,
+    Limited,
     NotFound,
     RefusedError,
     ResourceLocked,
@@ -266,6 +268,32 @@ async def test_a_draining_system_refuses(app: Fenceline) -> None:
 
     await app.system.resume()
     assert (await app.enqueue("work")).created
+
+
+async def test_a_tenant_over_its_limit_is_refused_also_in_your_own_transaction(
+    app: Fenceline, connect: Connect
+) -> None:
+    @app.job()
+    async def work(n: int) -> None: ...
+
+    await app.system.set_tenant_limit(2, tenant="acme", actor="ann")
+    with pytest.raises(Limited, match="tenant 'acme' has 0 unfinished jobs, and 3 more") as refused:
+        await work.options(tenant="acme").enqueue_many([{"n": n} for n in range(3)])
+    assert refused.value.detail == "acme"
+    connection = await connect()
+    await connection.execute("create table mine (n int)")
+    mine = work.options(tenant="acme", connection=connection)
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute("insert into mine values (1)")
+    await mine.enqueue_many([{"n": n} for n in range(2)])
+    with pytest.raises(Limited):
+        await mine.enqueue_many([{"n": n} for n in range(3)])
+    await transaction.rollback()
+    assert (await app.jobs.list(tenant="acme")).items == []
+    [default, acme] = await app.system.tenant_limits()
+    assert (default.tenant, default.max_jobs, acme.tenant, acme.max_jobs, acme.jobs) == (None, None, "acme", 2, 0)
+    assert len(await work.enqueue_many([{"n": n} for n in range(3)])) == 3  # of another tenant
 
 
 # By name -------------------------------------------------------------------------------------------------------

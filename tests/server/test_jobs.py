@@ -185,3 +185,24 @@ async def test_health_readiness_and_metrics_need_no_token(anonymous: httpx.Async
     assert 'fenceline_lane_depth{lane="default"} 1.0' in text
     assert 'fenceline_http_requests_total{method="POST",route="/v1/jobs",status="202"} 1.0' in text
     assert "secret-kind" not in text
+
+
+async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fenceline) -> None:
+    acme, other = await as_role("operator", tenant="acme"), await as_role("operator")
+    jobs = [(await acme.post("/v1/jobs", json={"kind": "a"})).json() for _ in range(2)]
+    first = {"Idempotency-Key": "i"}
+    known = (await acme.post("/v1/jobs", json={"kind": "a"}, headers=first)).json()
+    await acme.post(f"/v1/jobs/{jobs[0]['id']}/cancel")
+    await queue_app.system.set_tenant_limit(2)
+    for body in ({"kind": "a"}, {"kind": "a", "key": "k"}):
+        refused = await acme.post("/v1/jobs", json=body)
+        assert is_problem(refused, 429, "limited")
+        assert refused.json()["tenant"] == "acme"
+        assert "its limit of 2" in refused.json()["detail"]
+        assert int(refused.headers["retry-after"]) > 0
+    assert is_problem(await acme.post(f"/v1/jobs/{jobs[0]['id']}/retry"), 429, "limited")
+    retried = await acme.post("/v1/jobs/bulk", json={"action": "retry", "ids": [jobs[0]["id"]]})
+    assert retried.json()["reasons"] == {"limited": 1}
+    again = await acme.post("/v1/jobs", json={"kind": "a"}, headers=first)
+    assert (again.status_code, again.json()["id"]) == (200, known["id"])
+    assert (await other.post("/v1/jobs", json={"kind": "a"})).status_code == 202

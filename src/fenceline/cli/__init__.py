@@ -40,6 +40,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "prune": ("fenceline.cli.upkeep", "Forget finished jobs whose retention is over."),
         "sweep": ("fenceline.cli.upkeep", "Take back the jobs of workers that are gone."),
         "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),
+        "limits": ("fenceline.cli.upkeep", "Show or set how many unfinished jobs a tenant may have."),
         "sql": ("fenceline.cli.schema", "Print the whole schema as SQL."),
         "config": ("fenceline.cli.config", "Print every setting: its value, and where it came from."),
     },

@@ -1,4 +1,4 @@
-"""`fenceline prune`, `fenceline sweep` and `fenceline retention`: by hand, what workers do by themselves."""
+"""`fenceline prune` and `sweep`: by hand, what workers do by themselves. `retention`, `limits`: what they go by."""
 
 from typing import TYPE_CHECKING
 
@@ -78,4 +78,36 @@ async def retention(
     for row in rows:
         name = "(all others)" if row.kind is None else text(row.kind)
         shown.add_row(name, row.status or "(all)", f"{row.seconds / DAY_SECONDS:g}", row.said_by)
+    print_table(shown)
+
+
+@click.command()
+@click.option("--jobs", type=click.IntRange(min=0), help="A tenant may have so many unfinished jobs.")
+@click.option("--tenant", help="Of this tenant; without it: the default of all tenants.")
+@click.option("--reset", is_flag=True, help="Take the limit away.")
+@json_option
+@with_app
+async def limits(app: "Fenceline", jobs: int | None, tenant: str | None, reset: bool, as_json: bool) -> None:
+    """Show or set how many unfinished jobs a tenant may have.
+
+    Without options it shows. Over its limit, new jobs of the tenant are refused; children, retries and schedules go on.
+    """
+    if jobs is not None or reset:
+        if jobs is not None and reset:
+            raise click.UsageError("--jobs and --reset contradict each other: give one")
+        from fenceline.cli.direct import actor  # noqa: PLC0415 - keeps `--help` quick
+
+        await app.system.set_tenant_limit(jobs, tenant=tenant, actor=actor())
+    elif tenant is not None:
+        raise click.UsageError("say how many: --jobs N, or --reset")
+    rows = await app.system.tenant_limits()
+    if as_json:
+        print_json({"items": rows})
+        return
+    shown = table("TENANT", "LIMIT", "JOBS", right=("LIMIT", "JOBS"))
+    for row in rows:
+        name = "(all others)" if row.tenant is None else text(row.tenant)
+        shown.add_row(
+            name, "none" if row.max_jobs is None else f"{row.max_jobs:,}", "" if row.jobs is None else f"{row.jobs:,}"
+        )
     print_table(shown)

@@ -23,6 +23,7 @@ from fenceline.model.job import (
     Progress,
     Retention,
     StepRecord,
+    TenantLimit,
 )
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import format_id, parse_id
@@ -457,6 +458,18 @@ class SyncSystem:
         self._caller_of().call(
             upkeep_calls.set_retention(seconds, kind=kind, status=status and str(status), actor=actor)
         )
+
+    def tenant_limits(self) -> list[TenantLimit]:
+        """How many unfinished jobs tenants may have: the default first, then tenants that have a limit of their own."""
+        return self._caller_of().call(upkeep_calls.tenant_limits())
+
+    def set_tenant_limit(self, max_jobs: int | None, *, tenant: str | None = None, actor: str | None = None) -> None:
+        """Refuse jobs from outside (`Limited`) while a tenant, or every one without a limit of its own, has so many.
+
+        None takes the limit away. Jobs are counted about once a second: what comes between two counts may exceed it.
+        Raises InvalidName, InvalidOption.
+        """
+        self._caller_of().call(upkeep_calls.set_tenant_limit(max_jobs, tenant=tenant, actor=actor))
 
     def prune(self, limit: int = 10_000) -> int:
         """Forget some finished jobs whose retention is over, and say how many; 0: there are no more.

@@ -1,10 +1,10 @@
-"""Retention, and what operators do by hand: prune, sweep, erase."""
+"""Retention, limits of tenants, and what operators do by hand: prune, sweep, erase."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from fenceline.database.calls import Call, Row
-from fenceline.model.job import Retention
+from fenceline.model.job import Retention, TenantLimit
 
 
 def _nothing(_rows: Sequence[Row]) -> None:
@@ -28,6 +28,19 @@ def set_retention(seconds: float | None, *, kind: str | None, status: str | None
     return Call(
         "select fenceline.set_retention($1, $2, $3, $4)", (seconds, kind, status, actor), _nothing, repeatable=True
     )
+
+
+def tenant_limits() -> Call[list[TenantLimit]]:
+    return Call(
+        "select tenant, max_jobs, jobs from fenceline.tenant_limits()",
+        (),
+        lambda rows: [TenantLimit(tenant=r[0], max_jobs=r[1], jobs=r[2]) for r in rows],
+        repeatable=True,
+    )
+
+
+def set_tenant_limit(max_jobs: int | None, *, tenant: str | None, actor: str | None) -> Call[None]:
+    return Call("select fenceline.set_tenant_limit($1, $2, $3)", (max_jobs, tenant, actor), _nothing, repeatable=True)
 
 
 def prune(limit: int) -> Call[int]:

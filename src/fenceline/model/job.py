@@ -138,6 +138,15 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TenantLimit:
+    """How many unfinished jobs a tenant may have (None: any number), and has; without a tenant: the default."""
+
+    tenant: str | None
+    max_jobs: int | None
+    jobs: int | None  # of the last count, about a second ago
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
     """How long finished jobs are kept; without a kind: the default."""
 

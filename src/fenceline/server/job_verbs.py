@@ -6,7 +6,7 @@ from pydantic_core import from_json
 from fenceline.database import server_calls
 from fenceline.server.jobs import LOCATION
 from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
-from fenceline.server.schemas import JobView, VerbBody
+from fenceline.server.schemas import JobView, ReasonBody, VerbBody
 
 routes = router("jobs")
 

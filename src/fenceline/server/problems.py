@@ -33,7 +33,7 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "too_large": (413, "The body, or a part of it, is too large."),
     "unsupported_media_type": (415, "The body must be application/json."),
     "invalid": (422, "The request breaks a rule; `errors` names the fields where that is known."),
-    "limited": (429, "Too much from this token; wait for Retry-After."),
+    "limited": (429, "Too much from this token, or too many unfinished jobs of `tenant`; wait for Retry-After."),
     "internal": (500, "A mistake of the server's; it is in its log."),
     "draining": (503, "The system accepts no new jobs now."),
     "unavailable": (503, "The database does not answer."),
@@ -92,13 +92,14 @@ _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.RoleInUse: "conflict",
     errors.TooLarge: "too_large",
     errors.Draining: "draining",
+    errors.Limited: "limited",
     errors.NotYours: "forbidden",
     errors.UnknownRunner: "not_found",
     errors.WorkerLost: "not_found",
     errors.ForeignAttempt: "forbidden",
 }
 #: The member that names the culprit.
-_CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status"}
+_CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status", "limited": "tenant"}
 
 
 def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a table of cases

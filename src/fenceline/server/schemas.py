@@ -59,6 +59,7 @@ class ProblemView(BaseModel):
     reason: str | None = None
     holder: str | None = None
     job_status: str | None = None
+    tenant: str | None = None
     errors: list[ProblemField] | None = None
 
 

@@ -52,7 +52,8 @@ begin
       begin
         perform fenceline.act_on_job(v_job_id, p_verb, p_actor, p_tenant, p_created_by, p_reason, p_force, p_priority);
         changed := changed + 1;
-      exception when sqlstate 'FL010' or sqlstate 'FL011' or sqlstate 'FL013' then  -- gone, wrong status, locked
+      exception when sqlstate 'FL010' or sqlstate 'FL011' or sqlstate 'FL013' or sqlstate 'FL023' then
+        -- gone, wrong status, locked, too many
         refused := refused || jsonb_build_object(sqlstate, coalesce((refused ->> sqlstate)::integer, 0) + 1);
       end;
     end loop;

@@ -10,7 +10,7 @@
 -- p_origin    'outside', or 'child' / 'schedule', which a system drain lets through
 -- Returns the job's internal id (public_id shows it as people see it), and whether this call made it (false: deduplicated
 -- or repeated).
--- Raises FL001–FL008, FL013, FL014, FL017, FL020; then nothing has changed.
+-- Raises FL001–FL008, FL013, FL014, FL017, FL020, FL023; then nothing has changed.
 -- roles: producer, worker
 create or replace function fenceline.enqueue(
   p_kind text,
@@ -46,6 +46,7 @@ begin
       join fenceline.lane n on n.name = coalesce(k.lane, p_defaults ->> 'lane', k.default_lane, 'default')
       where n.ageing_seconds is null and not n.fair and (not s.draining or p_origin <> 'outside')
         and p_origin in ('outside', 'child', 'schedule') and p_defaults -> 'retry' is null
+        and case when s.limits_tenants and p_origin = 'outside' then fenceline.check_tenant_limit('default', 1) else true end
         and coalesce((p_defaults ->> 'max_attempts')::smallint, k.max_attempts, 3::smallint) > 0
         and octet_length(p_args::text) <= s.max_args_bytes
         and octet_length(p_kind) between 1 and 64 and ltrim(p_kind, 'abcdefghijklmnopqrstuvwxyz0123456789_.-') = ''

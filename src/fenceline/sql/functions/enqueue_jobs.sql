@@ -37,6 +37,11 @@ begin
     select distinct substr(a, 2) from jsonb_array_elements(v_jobs) j
     cross join lateral jsonb_array_elements_text(fenceline.after_list(j -> 'after')) a where a like '@%');
   v_count := jsonb_array_length(v_jobs);
+  if p_origin = 'outside' and (select s.limits_tenants from fenceline.setting s) then  -- all of them, not one by one
+    perform fenceline.check_tenant_limit(n.tenant, n.jobs)
+    from (select coalesce(j ->> 'tenant', 'default') as tenant, count(*)::integer as jobs
+          from jsonb_array_elements(v_jobs) j where not j ?| array['dedupe_key', 'idempotency_key'] group by 1) n;
+  end if;
   v_left := array(select i from generate_series(1, v_count) i);
   job_ids := array_fill(null::bigint, array[v_count]);
   created := array_fill(null::boolean, array[v_count]);

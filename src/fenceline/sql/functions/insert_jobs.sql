@@ -61,7 +61,7 @@ begin
     v_plain := not fenceline.is_gated(v_job);
   end if;
 
-  select s.draining, s.max_args_bytes,
+  select s.draining, s.limits_tenants and p_origin = 'outside' as limited, s.max_args_bytes,
          coalesce(v_job.lane, k.lane, p_defaults ->> 'lane', k.default_lane, 'default') as lane,
          n.name as known_lane, n.ageing_seconds, nullif(n.fair, false) as fair,
          coalesce(v_job.priority, (p_defaults ->> 'priority')::smallint, k.priority, n.default_priority, 0::smallint)
@@ -128,9 +128,16 @@ begin
     if cardinality(v_passed) > 0 then
       perform fenceline.place_jobs(v_passed);  -- all at once: a key is asked for once, a lane woken once
     end if;
+    if v_route.limited then
+      -- Only now: what its key finds is no new job, and a request that is sent again must get its answer.
+      perform fenceline.check_tenant_limit(v_job.tenant, cardinality(array_positions(created, true)));
+    end if;
     return;
   end if;
 
+  if v_route.limited then
+    perform fenceline.check_tenant_limit(coalesce(v_job.tenant, 'default'), v_count);
+  end if;
   v_earlier := -fenceline.aged_seq(0, v_route.priority, v_route.ageing_seconds);  -- as place_jobs ranks it
   -- Ids of one call grow with its order, also where the 22 bits of the sequence begin anew in the middle of it.
   v_sequence := nextval('fenceline.job_id');

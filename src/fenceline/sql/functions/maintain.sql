@@ -17,6 +17,7 @@ begin
     'expired', fenceline.expire_jobs(),
     'verified', fenceline.verify_dependencies(),
     'admitted', fenceline.admit_keys());
+  perform fenceline.count_tenants(1) from fenceline.setting s where s.limits_tenants;
   v_done := v_done || jsonb_build_object(
     'schedules_due', (select count(*) from fenceline.schedule s where s.due_at <= fenceline.clock()),
     'next_seconds', (

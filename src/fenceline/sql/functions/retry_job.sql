@@ -1,7 +1,7 @@
 -- Runs a finished job again as a new job with the same args, snapshot and policy, linked by retry_of. What
 -- needed approval needs it again, so that nobody goes round it. It goes on where the old one stopped: finished steps and
 -- the checkpoint are its own from the start.
--- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining),
+-- Returns the new job's ids. Raises FL010, FL011 (unfinished), FL013 (its resource is locked), FL014 (draining), FL023,
 -- FL055 (its args were erased).
 -- roles: producer, worker
 create or replace function fenceline.retry_job(
