@@ -8,6 +8,7 @@ from tests.server.operations import MISSING_ID
 
 from fenceline import Fenceline
 from fenceline.client.caller import Caller
+from fenceline.client.maintenance import Maintenance
 from fenceline.errors import DatabaseUnavailable
 
 JOB_FIELDS = {
@@ -187,7 +188,7 @@ async def test_health_readiness_and_metrics_need_no_token(anonymous: httpx.Async
     assert "secret-kind" not in text
 
 
-async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fenceline) -> None:
+async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fenceline, connect: Connect) -> None:
     acme, other = await as_role("operator", tenant="acme"), await as_role("operator")
     jobs = [(await acme.post("/v1/jobs", json={"kind": "a"})).json() for _ in range(2)]
     first = {"Idempotency-Key": "i"}
@@ -206,3 +207,8 @@ async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fence
     again = await acme.post("/v1/jobs", json={"kind": "a"}, headers=first)
     assert (again.status_code, again.json()["id"]) == (200, known["id"])
     assert (await other.post("/v1/jobs", json={"kind": "a"})).status_code == 202
+    await acme.post(f"/v1/jobs/{jobs[1]['id']}/cancel")
+    await (await connect()).execute("update fenceline.maintenance set ran_at = ran_at - interval '9 seconds'")
+    assert is_problem(await acme.post("/v1/jobs", json={"kind": "a"}), 429, "limited")
+    await Maintenance(queue_app.caller().call).run_once(0)
+    assert (await acme.post("/v1/jobs", json={"kind": "a"})).status_code == 202

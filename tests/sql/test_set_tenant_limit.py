@@ -23,7 +23,7 @@ async def refused(queue: Queue, count: int = 1, tenant: str | None = None, **opt
 
 async def test_without_a_limit_nothing_is_counted_or_refused(queue: Queue) -> None:
     await enqueue(queue, 20)
-    await queue.call("maintain", 0.0)
+    assert (await queue.call("maintain", 0.0))["limits_tenants"] is False
     assert await queue.sql("select count(*) from fenceline.tenant_count") == 0
     assert [tuple(row) for row in await queue.rows("tenant_limits")] == [(None, None, None)]
 
@@ -47,7 +47,7 @@ async def test_a_default_for_every_tenant_and_words_for_some(queue: Queue) -> No
     await refused(queue, 5, "acme")
     await enqueue(queue, 4, "acme")
     await queue.move_clock(2)
-    await queue.call("maintain", 0.0)
+    await queue.call("count_tenants")
     assert [tuple(row) for row in await queue.rows("tenant_limits")] == [(None, 2, None), ("acme", 4, 4)]
     await queue.call("set_tenant_limit", None, "acme")
     await refused(queue, 1, "acme")
@@ -106,8 +106,24 @@ async def test_what_comes_between_two_counts_is_let_in(queue: Queue) -> None:
     for _ in range(5):
         await enqueue(queue)
     await queue.move_clock(2)
-    await queue.call("maintain", 0.0)
+    assert (await queue.call("maintain", 0.0))["limits_tenants"] is True
+    await queue.call("count_tenants")
     await refused(queue)
+
+
+async def test_the_count_follows(queue: Queue) -> None:
+    async def counted() -> list[tuple[str, int]]:
+        await queue.move_clock(2)
+        await queue.call("count_tenants")
+        return [tuple(row) for row in await queue.connection.fetch("select tenant, jobs from fenceline.tenant_count")]
+
+    await queue.call("set_tenant_limit", 3)
+    for count in (1, 2):
+        await enqueue(queue)
+        assert await counted() == [("default", count)]
+    for attempt in await queue.claim(2):
+        await queue.finish(attempt)
+    assert await counted() == []
 
 
 async def test_without_maintenance_an_enqueue_counts_now_and_then(queue: Queue) -> None:
@@ -126,14 +142,14 @@ async def test_open_transactions_neither_wait_nor_fail(queue: Queue, connect: Co
     text = "select fenceline.enqueue('work')"
     strict = mine.transaction(isolation="repeatable_read")
     await strict.start()
-    await mine.execute(text)
+    await mine.execute("select from fenceline.setting")  # from now on it sees nothing new, also no newer count
     async with other.transaction():
         await other.execute(text)  # counts, and keeps that to itself until it commits
-        await other.execute("set local lock_timeout = '1s'")
+        await queue.connection.execute("set lock_timeout = '1s'")
         await queue.connection.execute(text)
     await mine.execute(text)
     await strict.commit()
-    assert await queue.sql("select count(*) from fenceline.ready") == 4
+    assert await queue.sql("select count(*) from fenceline.ready") == 3
 
 
 async def test_limits_are_checked_and_audited(queue: Queue) -> None:

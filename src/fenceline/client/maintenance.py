@@ -60,6 +60,8 @@ class Maintenance:
             round_ = await self._scheduler.run_once()
             waits = [seconds for seconds in (done.next_seconds, round_.next_seconds) if seconds is not None]
             done = replace(done, next_seconds=min(waits, default=None))
+        if done is not None and done.limits_tenants:
+            await self._call(worker_calls.count_tenants())
         if time.monotonic() >= self._upkeep_at:
             # After what is urgent, and in a transaction of its own.
             self._upkeep_at = time.monotonic() + UPKEEP_SECONDS

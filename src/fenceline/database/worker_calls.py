@@ -182,10 +182,13 @@ def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """That it was our turn, in how many seconds the next timer or schedule is due, and how many schedules are now."""
+    """That it was our turn, in how many seconds the next timer or schedule is due, how many schedules are now, and
+    whether tenants have limits.
+    """
 
     next_seconds: float | None
     schedules_due: int
+    limits_tenants: bool
 
 
 def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
@@ -196,9 +199,14 @@ def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
         if answer is None:
             return None
         done = json.loads(answer)
-        return Maintained(done["next_seconds"], done["schedules_due"])
+        return Maintained(done["next_seconds"], done["schedules_due"], done["limits_tenants"])
 
     return Call("select fenceline.maintain($1)", (interval_seconds,), decode, repeatable=True)
+
+
+def count_tenants() -> Call[None]:
+    """Count the unfinished jobs of tenants, unless somebody has within the last second."""
+    return Call("select fenceline.count_tenants()", (), _nothing, repeatable=True)
 
 
 def upkeep(*, interval_seconds: float) -> Call[int | None]:

@@ -1,9 +1,9 @@
 -- Counts the unfinished jobs of every tenant, for check_tenant_limit, unless that was done within the interval. One pass
 -- over the tables of unfinished jobs: no index by tenant is kept on the hot path for it. A pass that takes long is made
 -- less often, so that at most a twentieth of the time goes into counting.
--- roles: none
-create or replace function fenceline.count_tenants(p_interval_seconds double precision) returns void
-language plpgsql as $$
+-- roles: worker
+create or replace function fenceline.count_tenants(p_interval_seconds double precision default 1) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   v_began timestamptz := clock_timestamp();  -- how long it takes, also where a test has stopped the clock
   v_took double precision;
@@ -20,7 +20,9 @@ begin
           union all
           select h.tenant from fenceline.held h
           union all
-          select j.tenant from fenceline.running a join fenceline.job j on j.id = a.job_id) u
+          -- A probe for each: a join may be planned as a scan of all jobs there ever were.
+          select (select j.tenant from fenceline.job j where j.id = a.job_id) from fenceline.running a) u
+    where u.tenant is not null
     group by u.tenant
   ), gone as (
     delete from fenceline.tenant_count c where c.tenant not in (select n.tenant from counted n)
