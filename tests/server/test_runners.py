@@ -84,8 +84,13 @@ async def test_a_claim_sent_again_gets_the_same_attempts(runner: httpx.AsyncClie
     runner_id = await register(runner)
     first = await claim(runner, runner_id, count=10, request_id="one")
     assert await claim(runner, runner_id, count=10, request_id="one") == first
+    assert [attempt["job"]["lane"] for attempt in first] == ["default", "default", "interactive", "interactive"]
+    await enqueue(queue_app, 1, lane="maintenance")
+    await enqueue(queue_app, 1, lane="default")
+    await queue_app.lanes.drain("interactive")
+    assert await claim(runner, runner_id, count=10, request_id="one") == first
     second = await claim(runner, runner_id, count=10, request_id="two")
-    assert len(first) == len(second) == 2
+    assert [attempt["job"]["lane"] for attempt in second] == ["default", "maintenance"]
     assert await claim(runner, runner_id, count=10, request_id="one") == first
     # Another runner's request of the same name is another request.
     assert await claim(runner, await register(runner), count=10, request_id="one") == []

@@ -13,12 +13,17 @@ from fenceline.model.json_text import stored_json
 
 @dataclass(frozen=True, slots=True)
 class LaneForRunner:
-    """A lane with something to claim: plain jobs, or suspects that must run alone, as an idle runner could."""
+    """A lane with something to claim: plain jobs, or suspects that must run alone, as an idle runner could.
+
+    `request_id`: what to claim under there. `answered`: that was done before, and its answer is to be given again.
+    """
 
     name: str
+    request_id: UUID
     plain: bool
     suspects: bool
     idle: bool
+    answered: bool
 
 
 def owner_of(identity: Identity) -> str:
@@ -97,7 +102,7 @@ def runner_lanes(
     runner_id: int, identity: Identity, lanes: Sequence[str] | None, request_id: UUID
 ) -> Call[list[LaneForRunner]]:
     return Call(
-        "select name, plain, suspects, idle from fenceline.runner_lanes($1, $2, $3, $4)",
+        "select name, request_id, plain, suspects, idle, answered from fenceline.runner_lanes($1, $2, $3, $4)",
         (runner_id, owner_of(identity), None if lanes is None else list(lanes), request_id),
         lambda rows: [LaneForRunner(*row) for row in rows],
         repeatable=True,

@@ -85,7 +85,7 @@ class EndedView(View):
 
 
 class ClaimBody(Body):
-    """Up to `count` jobs (1) of one of the lanes. `wait`: seconds to wait when there are none. `request_id`: the same
+    """Up to `count` jobs (1) of the lanes. `wait`: seconds to wait when there are none. `request_id`: the same
     claim sent again, because the reply was lost, gets the same attempts.
     """
 

@@ -7,11 +7,13 @@ tenant; one of platform_admin gets everybody's.
 import json
 import random
 import time
+from itertools import chain
 from uuid import UUID, uuid4, uuid5
 
 from fastapi import Response
 
 from fenceline.database import runner_calls
+from fenceline.database.runner_calls import LaneForRunner
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.runner_schemas import (
@@ -124,30 +126,40 @@ class Claim:
         self._could_run_alone = False
 
     async def run_once(self) -> list[str]:
-        """Attempts of the first lane that has any, as JSON texts."""
-        call, identity = self._request.caller.call, self._request.identity
-        lanes = await call(runner_calls.runner_lanes(self._runner_id, identity, self._lanes, self._request_id))
+        """Attempts of all the lanes, as JSON texts, until there are as many as were asked for."""
+        lanes: list[LaneForRunner] = await self._request.caller.call(
+            runner_calls.runner_lanes(self._runner_id, self._request.identity, self._lanes, self._request_id)
+        )
         self.suspects = any(lane.suspects for lane in lanes)
         self._could_run_alone = any(lane.idle for lane in lanes)
-        random.shuffle(lanes)  # so that none of them has to wait for another to be empty
-        # Who asks for a single job and holds none runs it alone: a suspect may have waited for that.
-        for alone in (True, False) if self._count == 1 else (False,):
+        found: dict[str, list[str]] = {lane.name: [] for lane in lanes}
+        if any(lane.answered for lane in lanes):  # asked again: the same answer, and no more
             for lane in lanes:
-                if lane.suspects if alone else lane.plain:
-                    attempts = await call(
-                        runner_calls.claim(
-                            self._runner_id,
-                            identity,
-                            lane.name,
-                            self._count,
-                            kinds=self._body.kinds,
-                            request_id=self._request_id,
-                            alone=alone,
-                        )
-                    )
-                    if attempts:
-                        return attempts
-        return []
+                if lane.answered:
+                    found[lane.name] = await self._claim(lane, self._count)
+            return [*chain.from_iterable(found.values())]
+        # In a random order, so that no lane has to wait for another to be empty; a transaction each, as they must.
+        # Who asks for a single job and holds none runs it alone: a suspect may have waited for that.
+        left = self._count
+        for alone in (True, False) if self._count == 1 else (False,):
+            for lane in random.sample(lanes, len(lanes)):
+                if left and (lane.suspects if alone else lane.plain):
+                    found[lane.name] = await self._claim(lane, left, alone=alone)
+                    left -= len(found[lane.name])
+        return [*chain.from_iterable(found.values())]
+
+    async def _claim(self, lane: LaneForRunner, count: int, *, alone: bool = False) -> list[str]:
+        return await self._request.caller.call(
+            runner_calls.claim(
+                self._runner_id,
+                self._request.identity,
+                lane.name,
+                count,
+                kinds=self._body.kinds,
+                request_id=lane.request_id,
+                alone=alone,
+            )
+        )
 
     async def wait(self, seconds: float) -> list[str]:
         """Look again whenever a lane may have got a job, for so many seconds."""
