@@ -250,6 +250,9 @@ def test_upkeep(remote: Program, hands: Hands, token_of: TokenOf) -> None:
 
     assert remote("retention", "--days", "1", "--kind", "mail", "--json").json["items"][1]["seconds"] == 86400
     assert hands.value("select actor from fenceline.event where action = 'retention.change'") == "root"
+    limits = [{"tenant": None, "max_jobs": None, "jobs": None}, {"tenant": "acme", "max_jobs": 9, "jobs": 0}]
+    assert remote("limits", "--jobs", "9", "--tenant", "acme", "--json").json["items"] == limits
+    assert remote("limits", "--tenant", "acme", "--reset", "--json").json["items"] == limits[:1]
     hands.connection.execute("update fenceline.history set ended_at = now() - interval '8 days'")
     assert remote("prune", "--json").json == {"pruned": 1}
     assert remote("sweep", "--json").json == {"swept": 0}
@@ -261,7 +264,7 @@ def test_upkeep(remote: Program, hands: Hands, token_of: TokenOf) -> None:
     assert "stuck_jobs" in {finding["check"] for finding in json.loads(ill.out)["findings"]}
     assert "fenceline lanes set interactive" in remote("doctor").out
     viewer = token_of("viewer")
-    for command in (("doctor",), ("prune",), ("sweep",), ("retention", "--days", "1")):
+    for command in (("doctor",), ("prune",), ("sweep",), ("retention", "--days", "1"), ("limits",)):
         assert "this token's role may not do that" in remote(*command, "--token", viewer).error
 
 

@@ -13,7 +13,7 @@ from fenceline.client.options import EnqueueOptions
 from fenceline.client.schedules import ScheduleSettings
 from fenceline.database import access_calls
 from fenceline.doctor.finding import Finding, Limits
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention, TenantLimit
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.schedule import Schedule
 from fenceline.model.secret import new_token
@@ -117,6 +117,12 @@ class DirectQueue:
 
     async def prune(self, limit: int) -> int:
         return await self._app.system.prune(limit)
+
+    async def tenant_limits(self) -> list[TenantLimit]:
+        return await self._app.system.tenant_limits()
+
+    async def set_tenant_limit(self, max_jobs: int | None, *, tenant: str | None) -> None:
+        await self._app.system.set_tenant_limit(max_jobs, tenant=tenant, actor=self._actor)
 
     async def retention(self) -> list[Retention]:
         return await self._app.system.retention()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention, TenantLimit
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.schedule import Schedule
 from fenceline.model.status import Status
@@ -101,6 +101,12 @@ class Queue(Protocol):
 
     async def set_retention(self, seconds: float | None, *, kind: str | None, status: str | None) -> None:
         """None goes back to what the decorator or the default says."""
+        ...
+
+    async def tenant_limits(self) -> list[TenantLimit]: ...
+
+    async def set_tenant_limit(self, max_jobs: int | None, *, tenant: str | None) -> None:
+        """None takes the limit away."""
         ...
 
     async def examine(self, limits: "Limits") -> "list[Finding]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from fenceline.cli.queue import JobFilter
 from fenceline.doctor.finding import Finding, Limits
 from fenceline.errors import SQLSTATES, FencelineError, NotFound, RefusedError
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention
+from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention, TenantLimit
 from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.public_id import parse_id
 from fenceline.model.schedule import Schedule
@@ -148,6 +148,12 @@ class RemoteQueue:
 
     async def prune(self, limit: int) -> int:
         return int((await self._call("POST", "/v1/admin/prune", body={"limit": limit}))["pruned"])
+
+    async def tenant_limits(self) -> list[TenantLimit]:
+        return [_record(TenantLimit, row) for row in _items(await self._call("GET", "/v1/admin/limits"))]
+
+    async def set_tenant_limit(self, max_jobs: int | None, *, tenant: str | None) -> None:
+        await self._call("PUT", "/v1/admin/limits", body={"max_jobs": max_jobs, "tenant": tenant})
 
     async def retention(self) -> list[Retention]:
         return [_record(Retention, row) for row in _items(await self._call("GET", "/v1/admin/retention"))]

@@ -86,8 +86,8 @@ async def retention(
 @click.option("--tenant", help="Of this tenant; without it: the default of all tenants.")
 @click.option("--reset", is_flag=True, help="Take the limit away.")
 @json_option
-@with_app
-async def limits(app: "Fenceline", jobs: int | None, tenant: str | None, reset: bool, as_json: bool) -> None:
+@with_queue
+async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bool, as_json: bool) -> None:
     """Show or set how many unfinished jobs a tenant may have.
 
     Without options it shows. Over its limit, new jobs of the tenant are refused; children, retries and schedules go on.
@@ -95,12 +95,10 @@ async def limits(app: "Fenceline", jobs: int | None, tenant: str | None, reset: 
     if jobs is not None or reset:
         if jobs is not None and reset:
             raise click.UsageError("--jobs and --reset contradict each other: give one")
-        from fenceline.cli.direct import actor  # noqa: PLC0415 - keeps `--help` quick
-
-        await app.system.set_tenant_limit(jobs, tenant=tenant, actor=actor())
+        await queue.set_tenant_limit(jobs, tenant=tenant)
     elif tenant is not None:
         raise click.UsageError("say how many: --jobs N, or --reset")
-    rows = await app.system.tenant_limits()
+    rows = await queue.tenant_limits()
     if as_json:
         print_json({"items": rows})
         return

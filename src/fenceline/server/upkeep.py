@@ -1,8 +1,8 @@
 """What operators do by hand, or ask about: sweep, prune, retention, and what is wrong with the database and the fleet.
 
-Sweep and prune only do sooner what workers do by themselves: `workers:manage`. How long jobs are kept, and what doctor
-sees (other sessions and their statements), concern every tenant: `system:manage`, which only platform_admin has unless
-a role of your own names it.
+Sweep and prune only do sooner what workers do by themselves: `workers:manage`. How long jobs are kept, how many a
+tenant may have, and what doctor sees (other sessions and their statements), concern every tenant: `system:manage`,
+which only platform_admin has unless a role of your own names it.
 """
 
 import json
@@ -79,6 +79,33 @@ class RetentionList(View):
     next_cursor: None
 
 
+class TenantLimitBody(Body):
+    """`max_jobs: null` takes the limit away."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"max_jobs": 100000, "tenant": "acme"}]})
+
+    max_jobs: Annotated[StrictInt, Field(ge=0, le=2_147_483_647)] | None
+    tenant: Annotated[Name | None, Field(description="Without it: every tenant that has no limit of its own.")] = None
+
+
+class TenantLimitRow(View):
+    tenant: Annotated[str | None, Field(description="null: the default of all others.")]
+    max_jobs: int | None
+    jobs: Annotated[int | None, Field(description="Unfinished, by the last count.")]
+
+
+class TenantLimitList(View):
+    model_config = ConfigDict(
+        title="TenantLimits",
+        json_schema_extra={
+            "examples": [{"items": [{"tenant": None, "max_jobs": None, "jobs": None}], "next_cursor": None}]
+        },
+    )
+
+    items: list[TenantLimitRow]
+    next_cursor: None
+
+
 class FindingView(View):
     check: Annotated[str, Field(description="Which check says it: a fixed word.")]
     subject: str
@@ -137,6 +164,21 @@ async def set_retention(request: ApiRequest, body: RetentionBody) -> Response:
     call = upkeep_calls.set_retention(body.seconds, kind=body.kind, status=body.status, actor=actor)
     await request.caller.call(call)
     return await retention(request)
+
+
+@routes.get("/v1/admin/limits", **operation("system:manage", model=TenantLimitList))
+async def tenant_limits(request: ApiRequest) -> Response:
+    """How many unfinished jobs tenants may have: the default first, then tenants that have a limit of their own."""
+    found = await request.caller.call(upkeep_calls.tenant_limits())
+    return json_response(json.dumps({"items": [asdict(row) for row in found], "next_cursor": None}))
+
+
+@routes.put("/v1/admin/limits", **operation("system:manage", *_WITH_BODY, model=TenantLimitList))
+async def set_tenant_limit(request: ApiRequest, body: TenantLimitBody) -> Response:
+    """Refuse new jobs of a tenant (429 `limited`) while it has so many that are unfinished. Audited."""
+    call = upkeep_calls.set_tenant_limit(body.max_jobs, tenant=body.tenant, actor=request.identity.actor)
+    await request.caller.call(call)
+    return await tenant_limits(request)
 
 
 @routes.get("/v1/admin/doctor", **operation("system:manage", "invalid", model=DoctorView))
