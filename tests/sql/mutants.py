@@ -73,7 +73,7 @@ MUTANTS = (
     mutant(
         "any_late_finish_answered_as_already",
         "finish_attempts",
-        "and coalesce(h.asked, h.outcome) = coalesce(v_given.outcome, 'succeeded')",
+        "where coalesce(h.asked, h.outcome) = coalesce(v_given.outcome, 'succeeded')",
         "",
         end_scenarios.cancel_and_finish_have_one_winner,
     ),

@@ -161,6 +161,27 @@ def test_a_finish_among_a_million_touches_few_pages(
     assert pages < FINISH_PAGES
 
 
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_the_history_of_one_job_is_found_by_index(full: psycopg.Connection, worker: int, statistics: str) -> None:
+    run(full, STATISTICS[statistics])
+    job = job_number(full, 500_000)
+    [(attempt,)] = run(full, "select attempt_id from fenceline.list_attempts(%s)", job)
+    nobody = uuid4()
+    asked = [
+        ("select verdict from fenceline.finish_attempts(%s, %s)", [job], [attempt], "already"),
+        ("select verdict from fenceline.finish_attempts(%s, %s)", [job], [nobody], "stale"),
+        ("select verdict from fenceline.finish_as_runner('x', 'common', %s, %s)", [job], [attempt], "forbidden"),
+        ("select fenceline.crash_attempt(%s, %s)", job, nobody, "stale"),
+        ("select outcome from fenceline.list_attempts(%s) where attempt_id = %s", job, attempt, "succeeded"),
+        ("select fenceline.delete_jobs(array[%s]::bigint[], %s::text)", job, "me", 1),
+    ]
+    for sql, first, second, answer in asked:
+        with rolled_back(full):
+            before = seq_scans(full)
+            assert run(full, sql, first, second) == [(answer,)], sql
+            assert seq_scans(full) == before, sql
+
+
 @pytest.mark.parametrize(
     "status, found",
     [

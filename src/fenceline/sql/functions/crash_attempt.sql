@@ -16,8 +16,8 @@ begin
   delete from fenceline.running r where r.job_id = p_job_id and r.attempt_id = p_attempt_id returning * into v_run;
   if not found then
     return case when exists (
-      select 1 from fenceline.history h where h.job_id = p_job_id and h.attempt_id = p_attempt_id
-        and coalesce(h.asked, h.outcome) in ('crashed', 'quarantined')) then 'already' else 'stale' end;
+      select 1 from fenceline.ended_attempt(p_job_id, p_attempt_id) h
+      where coalesce(h.asked, h.outcome) in ('crashed', 'quarantined')) then 'already' else 'stale' end;
   end if;
   select count(*) into v_deaths from fenceline.history h
   where h.job_id = p_job_id and not h.final and h.outcome = 'crashed' and h.metadata ? 'isolated';

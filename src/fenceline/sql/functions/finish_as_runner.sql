@@ -40,8 +40,8 @@ begin
           when j.id is null or j.tenant <> p_tenant then 'not_found'
           when r.job_id is null then nullif(coalesce((
             select case when w.runner and w.owner = p_owner then 'ended' else 'forbidden' end
-            from fenceline.history h left join fenceline.worker w on w.id = h.worker_id
-            where h.job_id = g.job_id and h.attempt_id = g.attempt_id), 'stale'), 'ended')
+            from fenceline.ended_attempt(g.job_id, g.attempt_id) h
+            left join fenceline.worker w on w.id = h.worker_id), 'stale'), 'ended')
           when (w.runner and w.owner = p_owner) is not true then 'forbidden'
           when k.finalizer and not p_finalized and coalesce(g.outcome, 'succeeded') in ('succeeded', 'succeeded_with_errors')
             then 'finalizer'
@@ -77,9 +77,8 @@ begin
     place := v_late.i;
     -- A replay is one only if it says the same: another result under the same outcome is another end.
     verdict := case when v_late.verdict = 'already' and exists (
-      select 1 from fenceline.history h
-      where h.job_id = p_job_ids[v_late.i] and h.attempt_id = p_attempt_ids[v_late.i]
-        and h.result is not distinct from p_results[v_late.i]
+      select 1 from fenceline.ended_attempt(p_job_ids[v_late.i], p_attempt_ids[v_late.i]) h
+      where h.result is not distinct from p_results[v_late.i]
         and h.errors is not distinct from p_error_lists[v_late.i]
         and (p_errors[v_late.i] is null or h.error = p_errors[v_late.i])) then 'already' else 'stale' end;
     return next;

@@ -99,9 +99,8 @@ begin
         job_id := v_given.job_id;
         attempt_id := v_given.attempt_id;
         verdict := case when exists (
-          select 1 from fenceline.history h
-          where h.job_id = v_given.job_id and h.attempt_id = v_given.attempt_id
-            and coalesce(h.asked, h.outcome) = coalesce(v_given.outcome, 'succeeded')
+          select 1 from fenceline.ended_attempt(v_given.job_id, v_given.attempt_id) h
+          where coalesce(h.asked, h.outcome) = coalesce(v_given.outcome, 'succeeded')
         ) then 'already' else 'stale' end;
         return next;
       end if;

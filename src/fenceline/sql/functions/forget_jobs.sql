@@ -7,7 +7,9 @@ begin
   delete from fenceline.progress where job_id = any(p_job_ids);
   delete from fenceline.step where job_id = any(p_job_ids);
   delete from fenceline.checkpoint where job_id = any(p_job_ids);
-  delete from fenceline.history where job_id = any(p_job_ids);
+  -- Final rows and the others are in an index of their own each.
+  delete from fenceline.history where job_id = any(p_job_ids) and final;
+  delete from fenceline.history where job_id = any(p_job_ids) and not final;
   delete from fenceline.job where id = any(p_job_ids);
 end;
 $$;

@@ -21,7 +21,7 @@ begin
   select r.worker_id into v_worker from fenceline.running r where r.job_id = p_job_id and r.attempt_id = p_attempt_id;
   if not found then
     v_state := 'ended';
-    select h.worker_id into v_worker from fenceline.history h where h.job_id = p_job_id and h.attempt_id = p_attempt_id;
+    select h.worker_id into v_worker from fenceline.ended_attempt(p_job_id, p_attempt_id) h;
     if not found then
       raise exception using errcode = 'FL012',
         message = format('attempt %s of job %s is gone: nothing was changed', p_attempt_id, fenceline.public_id(p_job_id)),
