@@ -1,7 +1,7 @@
 """Enqueues of many clients in few transactions: each gets its own answer, and no other's."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import httpx
@@ -11,7 +11,9 @@ from tests.server.conftest import AsRole
 from tests.server.test_jobs import is_problem
 
 from fenceline.client.caller import Caller
+from fenceline.database.server_calls import Submission, Submitted
 from fenceline.errors import ConnectionLost
+from fenceline.server.submitter import TURNS, Submitter
 
 
 async def enqueue(client: httpx.AsyncClient, number: int, **options: Any) -> httpx.Response:
@@ -102,3 +104,32 @@ async def test_a_lost_connection_is_told_to_everybody_and_the_next_batch_goes(
         for answer in await asyncio.gather(*(enqueue(producer, number) for number in range(10))):
             is_problem(answer, 503, "unavailable")
     assert (await enqueue(producer, 1)).status_code == 202
+
+
+async def test_one_that_comes_the_moment_the_last_turns_end_is_sent() -> None:
+    asked: list[asyncio.Future[Submitted]] = []
+
+    class SlowCaller:
+        async def call(self, _wanted: Any) -> Submitted:
+            asked.append(asyncio.get_running_loop().create_future())
+            return await asked[-1]
+
+    submitter = Submitter(cast("Caller", SlowCaller()))
+    one = Submission(kind="k", args="{}", options="{}", actor="me", tenant="default", defaults=None)
+
+    async def sent(count: int) -> None:
+        while len(asked) < count:
+            await asyncio.sleep(0)
+
+    tasks = []
+    for turn in range(TURNS):
+        tasks.append(asyncio.create_task(submitter.submit(one)))
+        await sent(turn + 1)
+    for answer in asked:
+        answer.set_result(Submitted("job", True, "{}"))
+    # Its first step is taken right behind the last ones of the turns.
+    tasks.append(asyncio.create_task(submitter.submit(one)))
+    async with asyncio.timeout(5):
+        await sent(TURNS + 1)
+    asked[-1].set_result(Submitted("job", True, "{}"))
+    assert len(await asyncio.gather(*tasks)) == TURNS + 1

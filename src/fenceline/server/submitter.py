@@ -31,18 +31,19 @@ class Submitter:
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, answer))
         if len(self._turns) < TURNS:
-            turn = asyncio.create_task(self._take_turn())
+            turn = asyncio.create_task(self._take_turns())
             self._turns.add(turn)
-            turn.add_done_callback(self._turns.discard)
         return await answer
 
-    async def _take_turn(self) -> None:
+    async def _take_turns(self) -> None:
         while self._waiting:
             batch = self._take_batch()
             if len(batch) == 1:
                 await self._send_one(*batch[0])
             else:
                 await self._send(batch)
+        # Not in a callback of the task: what comes before that runs would wait for a turn that is over.
+        self._turns.discard(asyncio.current_task())  # type: ignore[arg-type]  # it is one of them
 
     def _take_batch(self) -> list[Waiting]:
         count = size = 0
