@@ -33,6 +33,21 @@ async def test_once_tells_that_the_job_killed_its_process(fleet: Fleet) -> None:
     assert await fleet.scalar("select error->>'code' from fenceline.history where final") == "quarantined"
 
 
+async def test_once_tells_that_the_result_could_not_be_stored(fleet: Fleet) -> None:
+    await fleet.scalar("update fenceline.setting set max_result_bytes = 1 returning 1")
+    await fleet.enqueue("nap")
+    assert await fleet.start("--once").exit_code() == 1
+    assert await fleet.scalar("select error->>'code' from fenceline.history where final") == "too_large"
+
+
+async def test_once_tells_that_the_job_was_taken_away(fleet: Fleet) -> None:
+    (job,) = await fleet.enqueue("nap", {"seconds": 60})
+    worker = fleet.start("--once")
+    await until(lambda: fleet.scalar("select started_at from fenceline.running"), "it runs")
+    await fleet.scalar("select fenceline.cancel_job($1, p_force => true)", job)
+    assert await worker.exit_code() == 1
+
+
 @pytest.mark.parametrize("options, code", [((), 2), (("--empty-exit", "0"), 0), (("--empty-exit", "7"), 7)])
 async def test_once_tells_that_there_was_nothing_to_do(fleet: Fleet, options: tuple[str, ...], code: int) -> None:
     assert await fleet.start("--once", *options).exit_code() == code

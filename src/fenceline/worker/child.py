@@ -163,8 +163,9 @@ class Child:
             await self._executor.retire()
             for loop in loops:
                 loop.cancel()
-        good = {"succeeded", "succeeded_with_errors"}
-        return set(self.counters.ended) <= good
+        # An attempt that was taken away has no end here, or one that came too late.
+        ended, good = set(self.counters.ended), {"succeeded", "succeeded_with_errors"}
+        return bool(ended) and ended <= good and self.counters.stale == 0
 
     def _make_claimer(self, settings: WorkerSettings) -> Claimer:
         modes = {kind: self._executor.mode_of(kind) for kind in self._app.handlers}

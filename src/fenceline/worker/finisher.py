@@ -112,11 +112,9 @@ class Finisher:
         log.error("job %s: its ending was refused, so it fails: %s", ending.attempt.id, error)
         # A resource that a child needs may be free the next time; nothing else will fit better then.
         outcome = "failed" if isinstance(error, ResourceLocked) else "failed_for_good"
-        await self._run(
-            worker_calls.finish_attempts(
-                _columns([Ending(ending.attempt, outcome=outcome, error=describe(error, code=error.code))])
-            )
-        )
+        failed = Ending(ending.attempt, outcome=outcome, error=describe(error, code=error.code))
+        failed.ran_seconds = ending.ran_seconds
+        self._note_sent([failed], await self._run(worker_calls.finish_attempts(_columns([failed]))))
 
 
 async def send_reports(run: RunCall, reports: list[tuple[Attempt, Report]]) -> list[UUID]:

@@ -44,9 +44,6 @@ class Counters:
     """What a worker has done, for logs and metrics."""
 
     claimed: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    released: int = 0
     stale: int = 0
     ended: dict[str, int] = field(default_factory=dict)
     tally: Tally | None = None  # by kind, where metrics are wanted
