@@ -43,7 +43,7 @@ class Submitter:
             else:
                 await self._send(batch)
         # Not in a callback of the task: what comes before that runs would wait for a turn that is over.
-        self._turns.discard(asyncio.current_task())  # type: ignore[arg-type]  # it is one of them
+        self._turns.discard(asyncio.current_task())
 
     def _take_batch(self) -> list[Waiting]:
         count = size = 0

@@ -26,6 +26,7 @@ from fenceline.worker.executor import Executor
 from fenceline.worker.finisher import Finisher
 from fenceline.worker.keeper import LEASE_MARGIN
 from fenceline.worker.line import Line
+from fenceline.worker.link import Link
 from fenceline.worker.moments import Moments
 from fenceline.worker.settings import Counters, WorkerSettings
 from fenceline.worker.tally import Tally
@@ -200,13 +201,20 @@ class Child:
         """Ask the handlers that still run to stop."""
         self._executor.cancel_all()
 
-    def cancel(self, attempt_ids: list[UUID]) -> None:
-        for attempt_id in attempt_ids:
-            self._executor.request_cancel(attempt_id)
-
-    def renewed(self, at: float) -> None:
-        """The keeper has renewed the lease, at that time of the monotonic clock, which processes share."""
-        self._renewed = at
+    async def obey(self, link: Link) -> None:
+        """Do what the keeper of the lease says, until it is gone."""
+        while (message := await link.receive()) is not None:
+            if "renewed" in message:
+                self._renewed = message["renewed"]  # by the monotonic clock, which processes share
+            elif "cancel" in message:
+                for attempt_id in message["cancel"]:
+                    self._executor.request_cancel(UUID(attempt_id))
+            elif "lost" in message:
+                self.lose()
+            elif "stop" in message:
+                self.stop()
+            elif "hurry" in message:
+                self.hurry()
 
     def lose(self) -> None:
         """The lease is over, or about to be: stop everything, nothing that is written now will be accepted."""

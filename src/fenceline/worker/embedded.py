@@ -11,7 +11,6 @@ import os
 import socket
 import sys
 from asyncio.subprocess import Process
-from uuid import UUID
 
 from fenceline.client.app import Fenceline
 from fenceline.client.scheduler import declare_schedules
@@ -76,7 +75,9 @@ async def _keep_lease(app: Fenceline, settings: WorkerSettings, board: Board, ch
     try:
         link, _ = await asyncio.shield(starting)
         link.send(registered=child.worker_id, pid=os.getpid())
-        await _obey(link, child)
+        await child.obey(link)
+        log.error("the helper that keeps the lease has died: the worker stops")
+        child.lose()
     finally:
         link, helper = await starting
         link.send(bye=0)
@@ -106,15 +107,3 @@ async def _start_helper(app: Fenceline, settings: WorkerSettings, board: Board) 
             start_new_session=True,
         )  # fmt: skip
     return await Link.open(ours), helper
-
-
-async def _obey(link: Link, child: Child) -> None:
-    while (message := await link.receive()) is not None:
-        if "renewed" in message:
-            child.renewed(message["renewed"])
-        elif "cancel" in message:
-            child.cancel([UUID(attempt_id) for attempt_id in message["cancel"]])
-        elif "lost" in message:
-            child.lose()
-    log.error("the helper that keeps the lease has died: the worker stops")
-    child.lose()

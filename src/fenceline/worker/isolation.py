@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.worker")
 
-#: Args and results cross as one message each; the database has the say on how large they may be.
-MOST_BYTES = 2**28
 #: To import the app and run its startup hooks.
 START_SECONDS = 60.0
 #: To run the shutdown hooks.
@@ -63,7 +61,7 @@ class Cell:
             raise
         finally:
             theirs.close()
-        cell = cls(process, await Link.open(ours, most_bytes=MOST_BYTES))
+        cell = cls(process, await Link.open(ours))
         living.add(cell)
         cell.watch.add_done_callback(lambda _watch: living.discard(cell))
         try:

@@ -10,6 +10,10 @@ import json
 import socket
 from typing import Any
 
+#: Of one message: args and results cross to isolated handlers as one each, and a list of cancelled attempts has no end
+#: but the worker's concurrency.
+MOST_BYTES = 2**28
+
 
 class Link:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -17,10 +21,9 @@ class Link:
         self._writer = writer
 
     @classmethod
-    async def open(cls, end: socket.socket, *, most_bytes: int = 2**16) -> "Link":
-        """`most_bytes`: of one message."""
+    async def open(cls, end: socket.socket) -> "Link":
         end.setblocking(False)
-        return cls(*await asyncio.open_unix_connection(sock=end, limit=most_bytes))
+        return cls(*await asyncio.open_unix_connection(sock=end, limit=MOST_BYTES))
 
     @classmethod
     async def from_descriptor(cls, descriptor: int) -> "Link":

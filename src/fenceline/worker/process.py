@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from typing import Any
-from uuid import UUID
 
 from fenceline.worker.application import load_app
 from fenceline.worker.board import Board
@@ -24,18 +23,8 @@ COUNT_SECONDS = 1.0
 
 
 async def obey(link: Link, child: Child) -> None:
-    """Do what the supervisor says, until it is gone."""
-    while (message := await link.receive()) is not None:
-        if "renewed" in message:
-            child.renewed(message["renewed"])
-        elif "cancel" in message:
-            child.cancel([UUID(attempt_id) for attempt_id in message["cancel"]])
-        elif "lost" in message:
-            child.lose()
-        elif "stop" in message:
-            child.stop()
-        elif "hurry" in message:
-            child.hurry()
+    """Do what the supervisor says; without one there is nothing to live for."""
+    await child.obey(link)
     os._exit(1)
 
 
