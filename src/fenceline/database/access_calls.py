@@ -5,25 +5,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, Row, nothing, scalar
 from fenceline.model.identity import Identity
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
 def _object(rows: Sequence[Row]) -> dict[str, Any]:
-    value: dict[str, Any] = json.loads(_scalar(rows))
+    value: dict[str, Any] = json.loads(scalar(rows))
     return value
 
 
 def _objects(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [json.loads(row[0]) for row in rows]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
 
 
 def use_token(token_hash: bytes) -> Call[Identity | None]:
@@ -77,7 +69,7 @@ def create_token(
 
 
 def bootstrap_token(token_hash: bytes) -> Call[bool]:
-    return Call("select fenceline.bootstrap_token($1)", (token_hash,), _scalar)
+    return Call("select fenceline.bootstrap_token($1)", (token_hash,), scalar)
 
 
 def list_tokens(
@@ -124,5 +116,5 @@ def delete_role(name: str, granter: Identity) -> Call[None]:
     return Call(
         "select fenceline.delete_role($1, $2, $3, $4)",
         (name, granter.actor, sorted(granter.permissions), granter.tenant),
-        _nothing,
+        nothing,
     )

@@ -55,12 +55,19 @@ def _any_integer(digits: str) -> int | Decimal:
         return Decimal(digits)
 
 
-def _nothing(_rows: Sequence[Row]) -> None:
+# What most answers are: nothing, one value, one value a row.
+
+
+def nothing(_rows: Sequence[Row]) -> None:
     return None
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
+def scalar(rows: Sequence[Row]) -> Any:
     return rows[0][0]
+
+
+def column(rows: Sequence[Row]) -> list[Any]:
+    return [row[0] for row in rows]
 
 
 def enqueue(
@@ -116,7 +123,7 @@ def enqueue_jobs(specs: Sequence[Mapping[str, Any]], *, actor: str | None) -> Ca
 
 def get_job(job_id: int) -> Call[JobRecord | None]:
     def decode(rows: Sequence[Row]) -> JobRecord | None:
-        found = from_json(_scalar(rows))
+        found = from_json(scalar(rows))
         return None if found is None else JobRecord.from_json(found)
 
     return Call("select fenceline.get_job($1)", (job_id,), decode, repeatable=True)
@@ -184,7 +191,7 @@ def outcomes(job_ids: list[int]) -> Call[dict[int, Outcome | None]]:
 
 
 def watch_jobs(job_ids: list[int], seconds: float) -> Call[None]:
-    return Call("select fenceline.watch_jobs($1, $2)", (job_ids, seconds), _nothing, repeatable=True)
+    return Call("select fenceline.watch_jobs($1, $2)", (job_ids, seconds), nothing, repeatable=True)
 
 
 def read_log(job_id: int, after: tuple[int, int], limit: int) -> Call[list[LogLine]]:
@@ -208,7 +215,7 @@ def cancel_job(
     return Call(
         "select fenceline.cancel_job($1, $2, $3, $4, $5)",
         (job_id, actor, reason, force, grace_seconds),
-        lambda rows: Status(_scalar(rows)),
+        lambda rows: Status(scalar(rows)),
     )
 
 
@@ -216,7 +223,7 @@ def approve_job(job_id: int, *, actor: str | None, reason: str | None) -> Call[S
     return Call(
         "select fenceline.approve_job($1, $2, $3)",
         (job_id, actor, reason),
-        lambda rows: Status(_scalar(rows)),
+        lambda rows: Status(scalar(rows)),
     )
 
 
@@ -224,20 +231,20 @@ def reject_job(job_id: int, *, actor: str | None, reason: str | None) -> Call[St
     return Call(
         "select fenceline.reject_job($1, $2, $3)",
         (job_id, actor, reason),
-        lambda rows: Status(_scalar(rows)),
+        lambda rows: Status(scalar(rows)),
     )
 
 
 def retry_job(job_id: int, *, actor: str | None) -> Call[int]:
-    return Call("select job_id from fenceline.retry_job($1, $2)", (job_id, actor), _scalar)
+    return Call("select job_id from fenceline.retry_job($1, $2)", (job_id, actor), scalar)
 
 
 def reprioritise_job(job_id: int, priority: int, *, actor: str | None) -> Call[int]:
-    return Call("select fenceline.reprioritise_job($1, $2, $3)", (job_id, priority, actor), _scalar)
+    return Call("select fenceline.reprioritise_job($1, $2, $3)", (job_id, priority, actor), scalar)
 
 
 def delete_job(job_id: int, *, actor: str | None) -> Call[None]:
-    return Call("select fenceline.delete_job($1, $2)", (job_id, actor), _nothing)
+    return Call("select fenceline.delete_job($1, $2)", (job_id, actor), nothing)
 
 
 def lanes(name: str | None = None) -> Call[list[Lane]]:
@@ -274,21 +281,21 @@ def set_lane(name: str, changes: Mapping[str, Any], *, actor: str | None, create
     return Call(
         "select fenceline.set_lane($1, cast($2 as jsonb), $3, $4)",
         (name, json.dumps(dict(changes)), actor, create),
-        _nothing,
+        nothing,
         repeatable=create is not True,
     )
 
 
 def delete_lane(name: str, *, actor: str | None) -> Call[None]:
-    return Call("select fenceline.delete_lane($1, $2)", (name, actor), _nothing)
+    return Call("select fenceline.delete_lane($1, $2)", (name, actor), nothing)
 
 
 def drain_system(draining: bool, *, actor: str | None, reason: str | None) -> Call[None]:  # noqa: FBT001 - the state itself
-    return Call("select fenceline.drain_system($1, $2, $3)", (draining, actor, reason), _nothing, repeatable=True)
+    return Call("select fenceline.drain_system($1, $2, $3)", (draining, actor, reason), nothing, repeatable=True)
 
 
 def depth(lane: str | None = None) -> Call[int]:
-    return Call("select fenceline.depth($1)", (lane,), _scalar, repeatable=True)
+    return Call("select fenceline.depth($1)", (lane,), scalar, repeatable=True)
 
 
 def list_locks(tenant: str | None = None) -> Call[list[LockRecord]]:

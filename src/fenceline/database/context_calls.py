@@ -9,18 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, Row, nothing, scalar
 from fenceline.model.job import StepRecord
 from fenceline.model.json_text import stored_json
 from fenceline.model.public_id import format_id
-
-
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
 
 
 def _json(rows: Sequence[Row]) -> Any:
@@ -41,14 +33,14 @@ def record_step(
     return Call(
         "select fenceline.record_step($1, $2, $3, $4, cast($5 as jsonb), cast($6 as jsonb), $7)",
         (job_id, attempt_id, name, args_hash, result, error, ran_seconds),
-        _nothing,
+        nothing,
         repeatable=True,
     )
 
 
 def list_steps_ahead(job_id: int, attempt_id: UUID, *, names: Sequence[str]) -> Call[None]:
     return Call(
-        "select fenceline.list_steps_ahead($1, $2, $3)", (job_id, attempt_id, list(names)), _nothing, repeatable=True
+        "select fenceline.list_steps_ahead($1, $2, $3)", (job_id, attempt_id, list(names)), nothing, repeatable=True
     )
 
 
@@ -57,7 +49,7 @@ def save_checkpoint(job_id: int, attempt_id: UUID, *, state: str) -> Call[None]:
     return Call(
         "select fenceline.save_checkpoint($1, $2, cast($3 as jsonb))",
         (job_id, attempt_id, state),
-        _nothing,
+        nothing,
         repeatable=True,
     )
 
@@ -67,7 +59,7 @@ def set_progress(job_id: int, attempt_id: UUID, *, phase: str | None = None, pro
     return Call(
         "select fenceline.set_progress($1, $2, $3, cast($4 as jsonb))",
         (job_id, attempt_id, phase, progress),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -97,7 +89,7 @@ def add_children(
     return Call(
         "select fenceline.add_children($1, $2, $3, cast($4 as json[]), cast($5 as json), cast($6 as json), $7)",
         (job_id, attempt_id, kind, list(args), options, defaults, UUID(request_id)),
-        lambda rows: [format_id(child) for child in _scalar(rows)],
+        lambda rows: [format_id(child) for child in scalar(rows)],
         repeatable=True,
     )
 
@@ -108,14 +100,14 @@ def take_lock(
     return Call(
         "select fenceline.take_lock($1, $2, $3, $4, $5, $6)",
         (job_id, attempt_id, namespace, name, UUID(owner), [UUID(block) for block in holding]),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
 
 def release_lock(job_id: int, _attempt_id: UUID, *, owner: str) -> Call[str | None]:
     """The block that is next in line."""
-    return Call("select cast(fenceline.release_lock($1, $2) as text)", (job_id, UUID(owner)), _scalar, repeatable=True)
+    return Call("select cast(fenceline.release_lock($1, $2) as text)", (job_id, UUID(owner)), scalar, repeatable=True)
 
 
 def guard_newer(job_id: int, attempt_id: UUID, *, resource: str, version: str) -> Call[bool]:
@@ -123,7 +115,7 @@ def guard_newer(job_id: int, attempt_id: UUID, *, resource: str, version: str) -
     return Call(
         "select fenceline.guard_newer($1, $2, $3, cast(cast($4 as text) as numeric))",
         (job_id, attempt_id, resource, version),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -191,17 +183,17 @@ def report_attempts(
 
 def snapshot_hash(snapshot: str) -> Call[str]:
     """`snapshot` is JSON text."""
-    return Call("select fenceline.snapshot_hash(cast($1 as jsonb))", (snapshot,), _scalar, repeatable=True)
+    return Call("select fenceline.snapshot_hash(cast($1 as jsonb))", (snapshot,), scalar, repeatable=True)
 
 
 def enter_transaction() -> Call[None]:
     """Give the transaction an id, which it keeps as long as it lasts."""
-    return Call("select pg_current_xact_id()", (), _nothing)
+    return Call("select pg_current_xact_id()", (), nothing)
 
 
 def is_in_transaction() -> Call[bool]:
     """Whether the transaction of `enter_transaction` still lasts: in autocommit mode it does not."""
-    return Call("select pg_current_xact_id_if_assigned() is not null", (), _scalar)
+    return Call("select pg_current_xact_id_if_assigned() is not null", (), scalar)
 
 
 def finish_attempt(job_id: int, attempt_id: UUID, outcome: str, *, result: str | None, errors: str | None) -> Call[str]:
@@ -209,5 +201,5 @@ def finish_attempt(job_id: int, attempt_id: UUID, outcome: str, *, result: str |
     return Call(
         "select fenceline.finish_attempt($1, $2, $3, cast($4 as jsonb), null, cast($5 as jsonb))",
         (job_id, attempt_id, outcome, result, errors),
-        _scalar,
+        scalar,
     )

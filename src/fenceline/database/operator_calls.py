@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, Row, column, nothing, scalar
 from fenceline.database.server_calls import Filter
 from fenceline.errors import SQLSTATES
 from fenceline.model.identity import Identity
@@ -26,25 +26,12 @@ class BulkCounts:
     next_cursor: int | None
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
-
-
-def _items(rows: Sequence[Row]) -> list[str]:
-    """Every row is one JSON text."""
-    return [row[0] for row in rows]
-
-
 def lanes(name: str | None, tenant: str | None) -> Call[list[str]]:
     """Each lane as JSON text; what is measured, of that tenant only (None: of all)."""
     return Call(
         f"select to_jsonb(n) from (select {LANE_FIELDS} from fenceline.lanes($1, $2)) n",  # noqa: S608 - a constant
         (name, tenant),
-        _items,
+        column,
         repeatable=True,
     )
 
@@ -53,27 +40,27 @@ def set_lane(name: str, changes: Mapping[str, Any], identity: Identity, *, creat
     return Call(
         "select fenceline.set_lane($1, cast($2 as jsonb), $3, $4, $5)",
         (name, json.dumps(dict(changes)), identity.actor, create, identity.tenant),
-        _nothing,
+        nothing,
     )
 
 
 def delete_lane(name: str, identity: Identity) -> Call[None]:
-    return Call("select fenceline.delete_lane($1, $2, $3)", (name, identity.actor, identity.tenant), _nothing)
+    return Call("select fenceline.delete_lane($1, $2, $3)", (name, identity.actor, identity.tenant), nothing)
 
 
 def depth(lane: str | None, tenant: str | None) -> Call[int]:
-    return Call("select fenceline.depth($1, $2)", (lane, tenant), _scalar, repeatable=True)
+    return Call("select fenceline.depth($1, $2)", (lane, tenant), scalar, repeatable=True)
 
 
 def fleet_status(tenant: str | None) -> Call[str]:
-    return Call("select fenceline.fleet_status($1)", (tenant,), _scalar, repeatable=True)
+    return Call("select fenceline.fleet_status($1)", (tenant,), scalar, repeatable=True)
 
 
 def drain_system(identity: Identity, *, draining: bool, reason: str | None) -> Call[None]:
     return Call(
         "select fenceline.drain_system($1, $2, $3, $4)",
         (draining, identity.actor, reason, identity.tenant),
-        _nothing,
+        nothing,
         repeatable=True,
     )
 
@@ -92,7 +79,7 @@ def list_events(
         "select to_jsonb(e) || jsonb_build_object('id', fenceline.public_id(e.id)) "
         "from fenceline.list_events($1, $2, $3, $4, $5, $6) e where $7::text is null or e.tenant = $7",
         (subject, limit, cursor, identity.reach or tenant, actor, action, tenant),
-        _items,
+        column,
         repeatable=True,
     )
 
@@ -101,7 +88,7 @@ def list_attempts(job_id: int, identity: Identity) -> Call[list[str]]:
     return Call(
         "select to_jsonb(a) from fenceline.list_attempts(fenceline.visible_job_id($1, $2, $3)) a",
         (job_id, identity.reach, identity.only_created_by),
-        _items,
+        column,
         repeatable=True,
     )
 
@@ -110,7 +97,7 @@ def job_events(job_id: int, identity: Identity) -> Call[list[str]]:
     return Call(
         "select to_jsonb(e) from fenceline.job_events(fenceline.visible_job_id($1, $2, $3)) e",
         (job_id, identity.reach, identity.only_created_by),
-        _items,
+        column,
         repeatable=True,
     )
 
@@ -119,7 +106,7 @@ def read_log(job_id: int, identity: Identity, *, after: tuple[int, int], limit: 
     return Call(
         "select to_jsonb(l) from fenceline.read_log(fenceline.visible_job_id($1, $2, $3), $4, $5, $6) l",
         (job_id, identity.reach, identity.only_created_by, *after, limit),
-        _items,
+        column,
         repeatable=True,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, Row, column, scalar
 from fenceline.model.identity import Identity
 from fenceline.model.json_text import stored_json
 
@@ -33,14 +33,6 @@ def owner_of(identity: Identity) -> str:
     return f"actor {identity.tenant} {identity.actor}"
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
-def _column(rows: Sequence[Row]) -> list[Any]:
-    return [row[0] for row in rows]
-
-
 def register_runner(
     identity: Identity,
     name: str,
@@ -65,7 +57,7 @@ def register_runner(
             identity.reach,
             owner_of(identity),
         ),
-        _scalar,
+        scalar,
         repeatable=True,  # a runner registered twice is one that never claims
     )
 
@@ -75,7 +67,7 @@ def heartbeat(runner_id: int, identity: Identity, held: Sequence[UUID] | None) -
     return Call(
         "select fenceline.runner_heartbeat($1, $2, $3)",
         (runner_id, owner_of(identity), None if held is None else list(held)),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -84,7 +76,7 @@ def stop_runner(runner_id: int, identity: Identity, fail_kinds: Sequence[str]) -
     return Call(
         "select fenceline.stop_worker(fenceline.own_runner($1, $2), $3)",
         (runner_id, owner_of(identity), list(fail_kinds) or None),
-        _scalar,
+        scalar,
     )
 
 
@@ -94,7 +86,7 @@ def report_crash(
     return Call(
         "select fenceline.report_crash(fenceline.own_runner($1, $2), $3, cast($4 as jsonb))",
         (runner_id, owner_of(identity), None if suspects is None else list(suspects), stored_json(dict(error))),
-        _scalar,
+        scalar,
     )
 
 
@@ -113,7 +105,7 @@ def await_jobs(runner_id: int, identity: Identity, lanes: Sequence[str] | None, 
     return Call(
         "select fenceline.await_jobs($1, $2, $3, $4)",
         (runner_id, owner_of(identity), None if lanes is None else list(lanes), wait_seconds),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -132,7 +124,7 @@ def claim(
     return Call(
         "select claim from fenceline.claim_for_runner($1, $2, $3, $4, $5, $6, $7) claim",
         (runner_id, owner_of(identity), lane, limit, None if kinds is None else list(kinds), request_id, alone),
-        _column,
+        column,
         repeatable=True,  # by its request id
     )
 
@@ -142,7 +134,7 @@ def runner_attempt(job_id: int, attempt_id: UUID, identity: Identity) -> Call[st
     return Call(
         "select fenceline.runner_attempt($1, $2, $3, $4)",
         (job_id, attempt_id, owner_of(identity), identity.reach),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -207,7 +199,7 @@ def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]],
     return Call(
         "select fenceline.write_log($1, $2, cast($3 as jsonb), $4)",
         (job_id, attempt_id, stored_json(list(lines)), offset),
-        _scalar,
+        scalar,
         repeatable=offset is not None,
     )
 
@@ -225,4 +217,4 @@ def live_claim(job_id: int, attempt_id: UUID) -> Call[Row | None]:
 
 def read_job(job_id: int, identity: Identity) -> Call[str]:
     """The job as JSON text, for whoever has just written to it."""
-    return Call("select fenceline.get_job($1, $2)", (job_id, identity.reach), _scalar, repeatable=True)
+    return Call("select fenceline.get_job($1, $2)", (job_id, identity.reach), scalar, repeatable=True)

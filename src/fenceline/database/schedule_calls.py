@@ -4,16 +4,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fenceline.database.calls import Call, Enqueued, Row
+from fenceline.database.calls import Call, Enqueued, Row, nothing
 from fenceline.model.schedule import Decision, Schedule, Tick
 
 
 def _schedules(rows: Sequence[Row]) -> list[Schedule]:
     return [Schedule.from_json(json.loads(text)) for (text,) in rows]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
 
 
 def schedules(name: str | None = None) -> Call[list[Schedule]]:
@@ -41,7 +37,7 @@ def set_schedule(name: str, changes: Mapping[str, Any], *, actor: str | None, cr
 
 
 def delete_schedule(name: str, *, actor: str | None) -> Call[None]:
-    return Call("select fenceline.delete_schedule($1, $2)", (name, actor), _nothing)
+    return Call("select fenceline.delete_schedule($1, $2)", (name, actor), nothing)
 
 
 def run_schedule(name: str, *, actor: str | None) -> Call[Enqueued]:
@@ -54,7 +50,7 @@ def run_schedule(name: str, *, actor: str | None) -> Call[Enqueued]:
 
 def declare_schedules(declared: Mapping[str, Mapping[str, Any]]) -> Call[None]:
     return Call(
-        "select fenceline.declare_schedules(cast($1 as jsonb))", (json.dumps(declared),), _nothing, repeatable=True
+        "select fenceline.declare_schedules(cast($1 as jsonb))", (json.dumps(declared),), nothing, repeatable=True
     )
 
 
@@ -85,6 +81,6 @@ def defer_schedule(schedule: Schedule, error: str) -> Call[None]:
     return Call(
         "select fenceline.defer_schedule($1, $2, $3)",
         (schedule.name, schedule.revision, error),
-        _nothing,
+        nothing,
         repeatable=True,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, scalar
 from fenceline.model.identity import Identity
 from fenceline.model.public_id import format_id
 
@@ -58,10 +58,6 @@ class Filter:
         )
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
     """An enqueue over HTTP; args, options and defaults are JSON text."""
@@ -106,7 +102,7 @@ def get_job(job_id: int, identity: Identity) -> Call[str]:
     return Call(
         "select fenceline.get_job(fenceline.visible_job_id($1, $2, $3))",
         (job_id, identity.reach, identity.only_created_by),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -133,9 +129,9 @@ def act_on_job(
     return Call(
         "select fenceline.act_on_job($1, $2, $3, $4, $5, $6, $7, $8)",
         (job_id, verb, identity.actor, identity.reach, identity.only_created_by, reason, force, priority),
-        _scalar,
+        scalar,
     )
 
 
 def ping() -> Call[int]:
-    return Call("select number from fenceline.schema_version()", (), _scalar, repeatable=True)
+    return Call("select number from fenceline.schema_version()", (), scalar, repeatable=True)

@@ -1,18 +1,7 @@
 """Retention, limits of tenants, and what operators do by hand: prune, sweep, erase."""
 
-from collections.abc import Sequence
-from typing import Any
-
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, nothing, scalar
 from fenceline.model.job import Retention, TenantLimit
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
-
-
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
 
 
 def retention() -> Call[list[Retention]]:
@@ -26,7 +15,7 @@ def retention() -> Call[list[Retention]]:
 
 def set_retention(seconds: float | None, *, kind: str | None, status: str | None, actor: str | None) -> Call[None]:
     return Call(
-        "select fenceline.set_retention($1, $2, $3, $4)", (seconds, kind, status, actor), _nothing, repeatable=True
+        "select fenceline.set_retention($1, $2, $3, $4)", (seconds, kind, status, actor), nothing, repeatable=True
     )
 
 
@@ -40,16 +29,16 @@ def tenant_limits() -> Call[list[TenantLimit]]:
 
 
 def set_tenant_limit(max_jobs: int | None, *, tenant: str | None, actor: str | None) -> Call[None]:
-    return Call("select fenceline.set_tenant_limit($1, $2, $3)", (max_jobs, tenant, actor), _nothing, repeatable=True)
+    return Call("select fenceline.set_tenant_limit($1, $2, $3)", (max_jobs, tenant, actor), nothing, repeatable=True)
 
 
 def prune(limit: int) -> Call[int]:
-    return Call("select fenceline.prune($1)", (limit,), _scalar, repeatable=True)
+    return Call("select fenceline.prune($1)", (limit,), scalar, repeatable=True)
 
 
 def sweep() -> Call[int]:
-    return Call("select fenceline.sweep()", (), _scalar, repeatable=True)
+    return Call("select fenceline.sweep()", (), scalar, repeatable=True)
 
 
 def erase_args(job_id: int, *, actor: str | None, reason: str | None) -> Call[None]:
-    return Call("select fenceline.erase_args($1, $2, $3)", (job_id, actor, reason), _nothing, repeatable=True)
+    return Call("select fenceline.erase_args($1, $2, $3)", (job_id, actor, reason), nothing, repeatable=True)

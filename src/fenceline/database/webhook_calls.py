@@ -1,11 +1,11 @@
 """Incoming and outgoing webhooks, as `Call`s."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, column, nothing, scalar
 from fenceline.database.server_calls import Submitted
 from fenceline.model.identity import Identity
 
@@ -36,33 +36,20 @@ class Delivery:
     body: str | None
 
 
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
-
-
-def _items(rows: Sequence[Row]) -> list[str]:
-    """Every row is one JSON text."""
-    return [row[0] for row in rows]
-
-
 def triggers(tenant: str | None, name: str | None = None) -> Call[list[str]]:
-    return Call("select t from fenceline.triggers($1, $2) t", (tenant, name), _items, repeatable=True)
+    return Call("select t from fenceline.triggers($1, $2) t", (tenant, name), column, repeatable=True)
 
 
 def create_trigger(name: str, settings: Mapping[str, Any], secret: str, identity: Identity) -> Call[str]:
     return Call(
         "select fenceline.create_trigger($1, cast($2 as jsonb), $3, $4, $5)",
         (name, json.dumps(dict(settings)), secret, identity.tenant, identity.actor),
-        _scalar,
+        scalar,
     )
 
 
 def delete_trigger(name: str, tenant: str, identity: Identity) -> Call[None]:
-    return Call("select fenceline.delete_trigger($1, $2, $3)", (name, tenant, identity.actor), _nothing)
+    return Call("select fenceline.delete_trigger($1, $2, $3)", (name, tenant, identity.actor), nothing)
 
 
 def find_triggers(name: str) -> Call[list[TriggerKey]]:
@@ -79,7 +66,7 @@ def trigger_args(name: str, tenant: str, body: str) -> Call[dict[str, Any]]:
     return Call(
         "select fenceline.trigger_args($1, $2, cast($3 as jsonb))",
         (name, tenant, body),
-        lambda rows: dict(json.loads(_scalar(rows))),
+        lambda rows: dict(json.loads(scalar(rows))),
         repeatable=True,
     )
 
@@ -102,7 +89,7 @@ def fire_trigger(
 
 
 def hooks(tenant: str | None) -> Call[list[str]]:
-    return Call("select h from fenceline.hooks($1) h", (tenant,), _items, repeatable=True)
+    return Call("select h from fenceline.hooks($1) h", (tenant,), column, repeatable=True)
 
 
 def create_hook(
@@ -111,16 +98,16 @@ def create_hook(
     return Call(
         "select fenceline.create_hook($1, $2, $3, $4, $5, $6)",
         (url, secret, identity.tenant, kinds, statuses, identity.actor),
-        _scalar,
+        scalar,
     )
 
 
 def delete_hook(hook_id: int, identity: Identity) -> Call[None]:
-    return Call("select fenceline.delete_hook($1, $2, $3)", (hook_id, identity.reach, identity.actor), _nothing)
+    return Call("select fenceline.delete_hook($1, $2, $3)", (hook_id, identity.reach, identity.actor), nothing)
 
 
 def has_webhooks() -> Call[bool]:
-    return Call("select fenceline.has_webhooks()", (), _scalar, repeatable=True)
+    return Call("select fenceline.has_webhooks()", (), scalar, repeatable=True)
 
 
 def webhook_delivery(hook_id: int, job_id: int, tenant: str) -> Call[Delivery | None]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.calls import Call, Row
+from fenceline.database.calls import Call, Row, nothing, scalar
 from fenceline.model.json_text import stored_json
 
 
@@ -32,20 +32,8 @@ class Word:
     word: str
 
 
-def _rows(rows: Sequence[Row]) -> list[Row]:
-    return list(rows)
-
-
-def _scalar(rows: Sequence[Row]) -> Any:
-    return rows[0][0]
-
-
-def _nothing(_rows: Sequence[Row]) -> None:
-    return None
-
-
 def declare_kinds(kinds: Mapping[str, Mapping[str, Any]]) -> Call[None]:
-    return Call("select fenceline.declare_kinds(cast($1 as jsonb))", (json.dumps(kinds),), _nothing, repeatable=True)
+    return Call("select fenceline.declare_kinds(cast($1 as jsonb))", (json.dumps(kinds),), nothing, repeatable=True)
 
 
 def register_worker(
@@ -61,7 +49,7 @@ def register_worker(
     return Call(
         "select fenceline.register_worker($1, $2, $3, $4, $5, $6, $7)",
         (name, lease_seconds, kinds, lanes, host, pid, version),
-        _scalar,
+        scalar,
         repeatable=True,  # a worker registered twice is one that never claims
     )
 
@@ -108,7 +96,7 @@ def claim_jobs(
             [floors[priority] for priority in priorities] or None,
             kinds,
         ),
-        _rows,
+        list,
         repeatable=True,  # by its request id
     )
 
@@ -117,7 +105,7 @@ def start_attempts(job_ids: list[int], attempt_ids: list[UUID], ran_seconds: lis
     return Call(
         "select job_id, attempt_id from fenceline.start_attempts($1, $2, $3)",
         (job_ids, attempt_ids, ran_seconds),
-        _rows,
+        list,
         repeatable=True,
     )
 
@@ -127,14 +115,14 @@ FINISH_SQL = "select attempt_id, verdict from fenceline.finish_attempts($1, $2, 
 
 def finish_attempts(columns: Sequence[list[Any] | None]) -> Call[list[Row]]:
     """job_ids, attempt_ids, outcomes, results, errors, error_lists, delays, ran_seconds."""
-    return Call(FINISH_SQL, tuple(columns), _rows, repeatable=True)  # an exact repeat answers `already`
+    return Call(FINISH_SQL, tuple(columns), list, repeatable=True)  # an exact repeat answers `already`
 
 
 def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]]) -> Call[bool]:
     return Call(
         "select fenceline.write_log($1, $2, cast($3 as jsonb))",
         (job_id, attempt_id, stored_json(list(lines))),
-        _scalar,
+        scalar,
     )
 
 
@@ -148,14 +136,14 @@ def heartbeat(worker_ids: list[int]) -> Call[list[Word]]:
 
 
 def stop_worker(worker_id: int, fail_kinds: list[str]) -> Call[int]:
-    return Call("select fenceline.stop_worker($1, $2)", (worker_id, fail_kinds or None), _scalar, repeatable=True)
+    return Call("select fenceline.stop_worker($1, $2)", (worker_id, fail_kinds or None), scalar, repeatable=True)
 
 
 def report_crash(worker_id: int, suspects: list[UUID], error: Mapping[str, Any]) -> Call[int]:
     return Call(
         "select fenceline.report_crash($1, $2, cast($3 as jsonb))",
         (worker_id, suspects, json.dumps(error)),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -165,7 +153,7 @@ def crash_attempt(job_id: int, attempt_id: UUID, error: str | None) -> Call[str]
     return Call(
         "select fenceline.crash_attempt($1, $2, cast($3 as jsonb))",
         (job_id, attempt_id, error),
-        _scalar,
+        scalar,
         repeatable=True,
     )
 
@@ -175,7 +163,7 @@ def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row
     return Call(
         "select attempt_id, word, grace_seconds from fenceline.check_attempts($1, $2)",
         (job_ids, attempt_ids),
-        _rows,
+        list,
         repeatable=True,
     )
 
@@ -195,7 +183,7 @@ def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
     """Do the fleet's maintenance unless somebody has within the interval (None)."""
 
     def decode(rows: Sequence[Row]) -> Maintained | None:
-        answer = _scalar(rows)
+        answer = scalar(rows)
         if answer is None:
             return None
         done = json.loads(answer)
@@ -211,7 +199,7 @@ def count_tenants() -> Call[None]:
 
 def upkeep(*, interval_seconds: float) -> Call[int | None]:
     """Partitions ahead and retention, unless somebody has seen to them within the interval (None)."""
-    return Call("select fenceline.upkeep($1)", (interval_seconds,), _scalar, repeatable=True)
+    return Call("select fenceline.upkeep($1)", (interval_seconds,), scalar, repeatable=True)
 
 
 #: A channel that only tells listeners that they can hear.
@@ -219,4 +207,4 @@ CANARY = "fenceline_canary"
 
 
 def send_canary(payload: str) -> Call[None]:
-    return Call("select pg_notify($1, $2)", (CANARY, payload), _nothing, repeatable=True)
+    return Call("select pg_notify($1, $2)", (CANARY, payload), nothing, repeatable=True)
