@@ -7,7 +7,6 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.database.calls import Call, Row, nothing, scalar
-from fenceline.model.json_text import stored_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +115,6 @@ FINISH_SQL = "select attempt_id, verdict from fenceline.finish_attempts($1, $2, 
 def finish_attempts(columns: Sequence[list[Any] | None]) -> Call[list[Row]]:
     """job_ids, attempt_ids, outcomes, results, errors, error_lists, delays, ran_seconds."""
     return Call(FINISH_SQL, tuple(columns), list, repeatable=True)  # an exact repeat answers `already`
-
-
-def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]]) -> Call[bool]:
-    return Call(
-        "select fenceline.write_log($1, $2, cast($3 as jsonb))",
-        (job_id, attempt_id, stored_json(list(lines))),
-        scalar,
-    )
 
 
 def heartbeat(worker_ids: list[int]) -> Call[list[Word]]:

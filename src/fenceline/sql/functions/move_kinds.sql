@@ -1,7 +1,7 @@
 -- Makes p_kinds the list of a lane's kinds, and moves the unclaimed jobs of kinds that are new in it.
 -- Caller holds the lane's lock. Queued jobs move through place_jobs, because their rank belongs to the lane.
 -- roles: none
-create or replace function fenceline.move_kinds(p_lane text, p_kinds jsonb, p_new fenceline.lane) returns void
+create or replace function fenceline.move_kinds(p_lane text, p_kinds jsonb) returns void
 language plpgsql as $$
 declare
   v_kinds text[];

@@ -73,7 +73,7 @@ begin
     perform fenceline.rerank_lane(p_name, v_old.ageing_seconds, v_new.ageing_seconds);
   end if;
   if p_changes ? 'kinds' then
-    perform fenceline.move_kinds(p_name, p_changes -> 'kinds', v_new);
+    perform fenceline.move_kinds(p_name, p_changes -> 'kinds');
   end if;
   perform fenceline.record_event(p_actor, case when v_before is null then 'lane.create' else 'lane.change' end, p_name,
     p_actor_tenant, null, v_before, fenceline.lane_json(v_new));
