@@ -14,6 +14,7 @@ from pathlib import Path
 CLIENT = Path(__file__).parent.parent / "src" / "fenceline" / "client"
 #: Async source → blocking twin.
 TWINS = {
+    "job_verbs.py": "sync_job_verbs.py",
     "verbs.py": "sync_verbs.py",
     "groups.py": "sync_groups.py",
     "schedule_verbs.py": "sync_schedule_verbs.py",
@@ -32,7 +33,7 @@ REPLACEMENTS = [
     (r"\basync with\b", "with"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
-    (r"client\.verbs import Job", "client.sync_verbs import SyncJob"),
+    (r"client\.job_verbs import Job", "client.sync_job_verbs import SyncJob"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"client\.caller import CallerOf", "client.sync_caller import SyncCallerOf"),
     (r"(?<!Sync)\bCallerOf\b", "SyncCallerOf"),

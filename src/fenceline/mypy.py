@@ -14,7 +14,7 @@ from mypy.plugin import MethodContext, Plugin
 from mypy.types import Instance, Parameters, Type, get_proper_type
 
 CONTEXT = "ctx"
-DECORATOR = "fenceline.client.app.JobDecorator.__call__"
+DECORATOR = "fenceline.client.handler.JobDecorator.__call__"
 
 
 class FencelinePlugin(Plugin):

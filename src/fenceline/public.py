@@ -1,11 +1,12 @@
 """The public names; `from fenceline import …` finds them here."""
 
-from fenceline.client.app import Fenceline, Handler
+from fenceline.client.app import Fenceline
 from fenceline.client.groups import Group
+from fenceline.client.handler import Handler
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import After, EnqueueOptions
 from fenceline.client.schedules import ScheduleSettings
-from fenceline.client.sync_verbs import SyncJob
-from fenceline.client.verbs import Job
+from fenceline.client.sync_job_verbs import SyncJob
 from fenceline.context.context import Context
 from fenceline.context.sync_context import SyncContext
 from fenceline.errors import (

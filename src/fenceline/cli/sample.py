@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from fenceline.client.app import Fenceline
-from fenceline.client.verbs import Job
+from fenceline.client.job_verbs import Job
 from fenceline.context.context import Context
 from fenceline.model.retry import Retry
 

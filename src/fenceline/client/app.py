@@ -3,26 +3,21 @@
 import asyncio
 import importlib
 import inspect
-import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, Self, TypeVar, Unpack, overload
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
-from fenceline.client.arguments import Arguments
 from fenceline.client.caller import Caller
-from fenceline.client.finalizer import Finalizer
 from fenceline.client.groups import Group
+from fenceline.client.handler import Handler, JobDecorator
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions
 from fenceline.client.schedule_verbs import Schedules
 from fenceline.client.schedules import Declarations, ScheduleDecorator, ScheduleSettings
 from fenceline.client.stats_verbs import Statistics
-from fenceline.client.sync_caller import SyncCaller
-from fenceline.client.sync_groups import SyncGroup
-from fenceline.client.sync_schedule_verbs import SyncSchedules
-from fenceline.client.sync_stats_verbs import SyncStatistics
-from fenceline.client.sync_verbs import SyncEnqueuer, SyncJob, SyncJobs, SyncLanes, SyncSystem
-from fenceline.client.verbs import Enqueuer, Job, Jobs, Lanes, System
+from fenceline.client.sync_app import SyncFenceline
+from fenceline.client.verbs import Jobs, Lanes, System
 from fenceline.database.source import Source
 from fenceline.errors import InvalidName
 from fenceline.model.retry import Retry
@@ -32,176 +27,12 @@ if TYPE_CHECKING:
     from fenceline.client.credentials import CredentialProvider
     from fenceline.database.migrate import MigrationReport
 
-P = ParamSpec("P")
-R = TypeVar("R")
 HookT = TypeVar("HookT", bound=Callable[[], Any])
-FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 #: `async def middleware(ctx, call_next)`: awaits `call_next()` and returns what it returned, or something else.
 Middleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
 MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
 #: As `check_name` in SQL has it, so that a wrong one is told where it is written, not when a worker starts.
 NAME = re.compile(r"[a-z0-9_.-]{1,64}")
-
-
-class Handler(Generic[P, R]):
-    """A registered handler: still a function, and the place its jobs are enqueued from."""
-
-    def __init__(
-        self,
-        app: "Fenceline",
-        function: Callable[..., Any],
-        *,
-        kind: str,
-        says: Mapping[str, Any],
-        validate: Callable[..., object] | None,
-        on_shutdown: Literal["release", "fail"],
-        isolated: bool,
-        memory_limit_mb: int | None,
-        aliases: Sequence[str] = (),
-        nearby: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.kind = kind
-        self.aliases = tuple(aliases)
-        self.own_finalizer: Finalizer | None = None
-        self.snapshot_provider: Callable[..., Any] | None = None
-        self.on_shutdown = on_shutdown
-        self.isolated = isolated
-        self.memory_limit_mb = memory_limit_mb
-        self.function = function
-        self.arguments = Arguments(kind, function, nearby)
-        #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
-        self.says = dict(says)
-        self._app = app
-        self._validate = validate
-        self.__doc__ = function.__doc__
-        self._plain = self.options()
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, without the queue, with a context of your own if it takes one: in tests, say."""
-        return self.function(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<Handler {self.kind}>"
-
-    def finalizer(self, function: FunctionT) -> FunctionT:
-        """Run a function when a job of this kind succeeds, in the transaction that ends it: both happen, or neither.
-
-            @ingest.finalizer
-            async def publish(conn, job, result):
-                await conn.execute("update document set rows = $1 where job = $2", result["rows"], job.id)
-
-        It is given what its parameters name: conn (or connection), job, result, args, ctx. `async def` gets an asyncpg
-        connection, `def` one of psycopg. What it raises fails the attempt.
-        """
-        if self.own_finalizer is not None:
-            raise ValueError(f"kind {self.kind!r} has a finalizer already")
-        self.own_finalizer = Finalizer(self.kind, function)
-        return function
-
-    def snapshot(self, function: FunctionT) -> FunctionT:
-        """Register what tells the current configuration of this kind, as JSON, from a job's args.
-
-        It is called at enqueue, where it fills `snapshot`, and before a job with `requires_hash` runs: if the
-        configuration is not the one that was planned any more, the job fails (code `plan_hash_mismatch`) and nothing
-        runs.
-        """
-        if inspect.iscoroutinefunction(function):
-            raise TypeError(f"snapshot {function.__qualname__} is async: blocking code enqueues too, so use a def")
-        self.snapshot_provider = function
-        return function
-
-    def current_snapshot(self, args: Mapping[str, Any]) -> Any:
-        """The current configuration for a job with these args."""
-        if self.snapshot_provider is None:
-            raise TypeError(f"kind {self.kind!r} has no snapshot provider")
-        return self.snapshot_provider(**args)
-
-    def encode_many_args(self, many: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Args as JSON text, each validated as an enqueue would. Raises InvalidArgs."""
-        return self.arguments.encode_many(many, self._validate)
-
-    def options(self, **options: Unpack[EnqueueOptions]) -> "OptionedEnqueuer[P, R]":
-        """The enqueue verbs with options for the jobs they make."""
-        return OptionedEnqueuer(
-            self._app,
-            self.arguments,
-            defaults=self.defaults,
-            validate=self._validate,
-            snapshot_provider=lambda: self.snapshot_provider,
-            options=options,
-        )
-
-    @property
-    def defaults(self) -> str | None:
-        """What the decorator says, as JSON text for an enqueue."""
-        return json.dumps(self.says) if self.says else None
-
-    @property
-    def declaration(self) -> dict[str, Any]:
-        """What the database should know of the kind: what the decorator says, and that results need a finalizer."""
-        return {**self.says, "finalizer": True} if self.own_finalizer is not None else self.says
-
-    @property
-    def has_validate(self) -> bool:
-        """Whether checking args runs code of the application's own, which may take its time."""
-        return self._validate is not None
-
-    def encode_args(self, args: Mapping[str, Any]) -> str:
-        """Args as JSON text, checked as an enqueue checks them. Raises InvalidArgs, and whatever `validate=` raises."""
-        values = self.arguments.validate(args)
-        if self._validate is not None:
-            self._validate(**values)
-        return self.arguments.dump(values)
-
-    async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Enqueue one job; the arguments are the handler's own. See `Enqueuer.enqueue`."""
-        return await self._plain.enqueue(*args, **kwargs)
-
-    async def enqueue_many(self, many: Iterable[Mapping[str, Any]]) -> list[Job[R]]:
-        """Enqueue a job per mapping of args in one statement. See `Enqueuer.enqueue_many`."""
-        return await self._plain.enqueue_many(many)
-
-    @property
-    def sync(self) -> SyncEnqueuer[P, R]:
-        """The same verbs for blocking code."""
-        return self._plain.sync
-
-
-class OptionedEnqueuer(Enqueuer[P, R]):
-    """Enqueue verbs with options, async here and blocking under `.sync`."""
-
-    __slots__ = ("_app",)
-
-    def __init__(
-        self,
-        app: "Fenceline",
-        arguments: Arguments,
-        *,
-        defaults: str | None,
-        validate: Callable[..., object] | None,
-        snapshot_provider: Callable[[], Callable[..., Any] | None],
-        options: EnqueueOptions,
-    ) -> None:
-        super().__init__(
-            app.caller,
-            arguments,
-            defaults=defaults,
-            validate=validate,
-            snapshot_provider=snapshot_provider,
-            options=options,
-        )
-        self._app = app
-
-    @property
-    def sync(self) -> SyncEnqueuer[P, R]:
-        return SyncEnqueuer(
-            self._app.sync.caller,
-            self._arguments,
-            defaults=self._defaults,
-            validate=self._validate,
-            snapshot_provider=self._snapshot_provider,
-            options=self._options,
-        )
 
 
 class Fenceline:
@@ -261,7 +92,7 @@ class Fenceline:
         isolated: bool = False,
         memory_limit_mb: int | None = None,
         aliases: Sequence[str] = (),
-    ) -> "JobDecorator":
+    ) -> JobDecorator:
         """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
 
         `lane`, `priority`, `timeout` (seconds) and `retry` are defaults for its jobs; the lane that lists the kind in
@@ -444,103 +275,3 @@ class Fenceline:
                     f"{handler.function.__qualname__}; give one of them another kind="
                 )
         self.handlers |= dict.fromkeys(kinds, handler)
-
-
-class JobDecorator:
-    """What `@app.job(...)` is until it meets its function."""
-
-    def __init__(
-        self,
-        app: Fenceline,
-        *,
-        kind: str | None,
-        says: Mapping[str, Any],
-        validate: Callable[..., object] | None,
-        on_shutdown: Literal["release", "fail"],
-        isolated: bool,
-        memory_limit_mb: int | None,
-        aliases: Sequence[str],
-    ) -> None:
-        self._app = app
-        self._kind = kind
-        self._aliases = aliases
-        self._says = says
-        self._validate = validate
-        self._on_shutdown: Literal["release", "fail"] = on_shutdown
-        self._isolated = isolated
-        self._memory_limit_mb = memory_limit_mb
-
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]]) -> Handler[P, R]: ...
-    @overload
-    def __call__(self, function: Callable[P, R]) -> Handler[P, R]: ...
-    def __call__(self, function: Callable[..., Any]) -> Handler[Any, Any]:
-        if not inspect.isroutine(function):
-            raise TypeError(f"@app.job() decorates a function, not {function!r}: mind the parentheses")
-        handler: Handler[Any, Any] = Handler(
-            self._app,
-            function,
-            kind=self._kind or function.__name__,
-            says=self._says,
-            validate=self._validate,
-            on_shutdown=self._on_shutdown,
-            isolated=self._isolated,
-            memory_limit_mb=self._memory_limit_mb,
-            aliases=self._aliases,
-            nearby=_nearby(function, inspect.currentframe()),
-        )
-        self._app.register(handler)
-        return handler
-
-
-def _nearby(function: Callable[..., Any], frame: FrameType | None) -> dict[str, Any] | None:
-    """What the annotations of a function name among the locals of where it is decorated: with `from __future__ import
-    annotations` they are texts, and a class that is defined in a function is found nowhere else.
-    """
-    texts = [hint for hint in getattr(function, "__annotations__", {}).values() if isinstance(hint, str)]
-    if not texts or frame is None or frame.f_back is None:
-        return None
-    around = frame.f_back.f_locals
-    return {name: around[name] for name in re.findall(r"\w+", " ".join(texts)) if name in around}
-
-
-class SyncFenceline:
-    """The verbs of `Fenceline` for blocking code: `app.sync`."""
-
-    def __init__(self, app: Fenceline) -> None:
-        self._app = app
-        self._caller = SyncCaller(app.make_caller, tracing=app.tracing)
-        self.jobs = SyncJobs(self.caller)
-        self.lanes = SyncLanes(self.caller)
-        self.system = SyncSystem(self.caller)
-        self.schedules = SyncSchedules(self.caller)
-        self.stats = SyncStatistics(self.caller)
-
-    def enqueue(
-        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> SyncJob[Any]:
-        """Enqueue by the kind's name. Args are validated when the handler is registered here."""
-        handler = self._app.handlers.get(kind)
-        if handler is not None:
-            return handler.options(**options).sync.enqueue_args({} if args is None else args)
-        return self.jobs.enqueue(kind, args, options)
-
-    def dsn(self) -> str:
-        """The database in use; starts the embedded one if need be."""
-        return self._caller.run(lambda _caller: self._app.dsn())
-
-    def group(self, name: str | None = None, *, tenant: str | None = None, connection: Any = None) -> SyncGroup:
-        """Jobs that belong together, enqueued together. See `Group`."""
-        return SyncGroup(self.caller, self._app.handlers, name, tenant=tenant, connection=connection)
-
-    def migrate(self) -> "MigrationReport":
-        """Bring the database's schema up to date. Harmless to repeat."""
-        return self._caller.run(lambda caller: caller.migrate())
-
-    def close(self) -> None:
-        """Close the blocking side's connections, and leave the embedded database unless an event loop uses it."""
-        self._caller.close()
-        self._app.leave_database()
-
-    def caller(self) -> SyncCaller:
-        return self._caller

@@ -7,15 +7,15 @@ from uuid import uuid4
 
 from fenceline.client.arguments import encode_plain
 from fenceline.client.caller import CallerOf
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions, encode_options
-from fenceline.client.verbs import Job
 from fenceline.database import calls
 from fenceline.errors import EmptyGroup, InvalidOption, NotFound
 from fenceline.model.public_id import parse_id
 from fenceline.model.status import Status
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Handler
+    from fenceline.client.handler import Handler
 
 
 class Group:

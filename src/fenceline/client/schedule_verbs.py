@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Unpack
 
 from fenceline.client.caller import CallerOf
+from fenceline.client.job_verbs import Job
 from fenceline.client.schedules import ScheduleSettings, encode_settings
-from fenceline.client.verbs import Job
 from fenceline.database import schedule_calls
 from fenceline.errors import UnknownSchedule
 from fenceline.model.schedule import Schedule, Tick

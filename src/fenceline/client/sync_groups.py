@@ -11,14 +11,14 @@ from uuid import uuid4
 from fenceline.client.arguments import encode_plain
 from fenceline.client.options import EnqueueOptions, encode_options
 from fenceline.client.sync_caller import SyncCallerOf
-from fenceline.client.sync_verbs import SyncJob
+from fenceline.client.sync_job_verbs import SyncJob
 from fenceline.database import calls
 from fenceline.errors import EmptyGroup, InvalidOption, NotFound
 from fenceline.model.public_id import parse_id
 from fenceline.model.status import Status
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Handler
+    from fenceline.client.handler import Handler
 
 
 class SyncGroup:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 from fenceline.client.schedules import ScheduleSettings, encode_settings
 from fenceline.client.sync_caller import SyncCallerOf
-from fenceline.client.sync_verbs import SyncJob
+from fenceline.client.sync_job_verbs import SyncJob
 from fenceline.database import schedule_calls
 from fenceline.errors import UnknownSchedule
 from fenceline.model.schedule import Schedule, Tick

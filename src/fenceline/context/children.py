@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from fenceline.client.arguments import encode_plain
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions, encode_options
-from fenceline.client.verbs import Job
 from fenceline.errors import InvalidOption
 from fenceline.model.public_id import parse_id
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Handler
+    from fenceline.client.handler import Handler
     from fenceline.context.context import Context
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
 from fenceline.client.arguments import to_json
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions
-from fenceline.client.verbs import Job
 from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
 from fenceline.context.children import add_children
 from fenceline.context.failure import message_of
@@ -25,7 +25,8 @@ from fenceline.errors import Cancelled, InvalidOption, InvalidResult, StaleAttem
 from fenceline.model.json_text import stored_json
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline, Handler
+    from fenceline.client.app import Fenceline
+    from fenceline.client.handler import Handler
     from fenceline.context.desk import Desk
 
 P = ParamSpec("P")

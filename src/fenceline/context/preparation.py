@@ -11,7 +11,7 @@ from fenceline.context.secrets import Credentials
 from fenceline.errors import FencelineError
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Handler
+    from fenceline.client.handler import Handler
     from fenceline.context.context import Context
 
 

@@ -12,9 +12,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack
 from uuid import UUID
 
+from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions
-from fenceline.client.sync_verbs import SyncJob
-from fenceline.client.verbs import Job
+from fenceline.client.sync_job_verbs import SyncJob
 from fenceline.context.attempt import Parent, Request
 from fenceline.context.context import Context
 from fenceline.context.locks import Block, holding, inside, take
@@ -22,7 +22,7 @@ from fenceline.context.secrets import Credentials
 from fenceline.context.transaction import Transaction, TransactionConnection
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Handler
+    from fenceline.client.handler import Handler
 
 P = ParamSpec("P")
 T = TypeVar("T")

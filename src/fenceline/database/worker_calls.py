@@ -185,7 +185,7 @@ def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
 
 def count_tenants() -> Call[None]:
     """Count the unfinished jobs of tenants, unless somebody has within the last second."""
-    return Call("select fenceline.count_tenants()", (), _nothing, repeatable=True)
+    return Call("select fenceline.count_tenants()", (), nothing, repeatable=True)
 
 
 def upkeep(*, interval_seconds: float) -> Call[int | None]:

@@ -8,8 +8,8 @@ import asyncio
 import json
 from typing import Any
 
-from fenceline.client.app import Handler
 from fenceline.client.caller import is_connection_failure
+from fenceline.client.handler import Handler
 from fenceline.context.attempt import Attempt
 from fenceline.context.context import Context
 from fenceline.context.desk import SqlDesk

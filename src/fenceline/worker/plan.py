@@ -5,7 +5,8 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from fenceline.client.app import Handler, Middleware
+from fenceline.client.app import Middleware
+from fenceline.client.handler import Handler
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
 from fenceline.context.failure import describe
