@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
 
 from fenceline.client.caller import Caller
 from fenceline.client.groups import Group
-from fenceline.client.handler import Handler, JobDecorator
+from fenceline.client.handler import Handler, HandlerSettings, JobDecorator
 from fenceline.client.job_verbs import Job
 from fenceline.client.options import EnqueueOptions
 from fenceline.client.schedule_verbs import Schedules
@@ -117,17 +117,15 @@ class Fenceline:
         says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
         if retry is not None:
             says |= {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
-        says = {name: value for name, value in says.items() if value is not None}
-        return JobDecorator(
-            self,
-            kind=kind,
-            says=says,
+        settings = HandlerSettings(
+            says={name: value for name, value in says.items() if value is not None},
             validate=validate,
             on_shutdown=on_shutdown,
             isolated=isolated,
             memory_limit_mb=memory_limit_mb,
-            aliases=aliases,
+            aliases=tuple(aliases),
         )
+        return JobDecorator(self, kind, settings)
 
     def schedule(
         self,

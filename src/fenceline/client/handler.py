@@ -3,7 +3,8 @@
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar, Unpack, overload
 
@@ -21,6 +22,18 @@ R = TypeVar("R")
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandlerSettings:
+    """What `@app.job(...)` says: `says` to the database, the rest to whoever enqueues or runs a job of the kind."""
+
+    says: Mapping[str, Any]
+    validate: Callable[..., object] | None
+    on_shutdown: Literal["release", "fail"]
+    isolated: bool
+    memory_limit_mb: int | None
+    aliases: tuple[str, ...]
+
+
 class Handler(Generic[P, R]):
     """A registered handler: still a function, and the place its jobs are enqueued from."""
 
@@ -30,27 +43,22 @@ class Handler(Generic[P, R]):
         function: Callable[..., Any],
         *,
         kind: str,
-        says: Mapping[str, Any],
-        validate: Callable[..., object] | None,
-        on_shutdown: Literal["release", "fail"],
-        isolated: bool,
-        memory_limit_mb: int | None,
-        aliases: Sequence[str] = (),
-        nearby: Mapping[str, Any] | None = None,
+        settings: HandlerSettings,
+        nearby: Mapping[str, Any] | None,
     ) -> None:
         self.kind = kind
-        self.aliases = tuple(aliases)
+        self.aliases = settings.aliases
         self.own_finalizer: Finalizer | None = None
         self.snapshot_provider: Callable[..., Any] | None = None
-        self.on_shutdown = on_shutdown
-        self.isolated = isolated
-        self.memory_limit_mb = memory_limit_mb
+        self.on_shutdown = settings.on_shutdown
+        self.isolated = settings.isolated
+        self.memory_limit_mb = settings.memory_limit_mb
         self.function = function
         self.arguments = Arguments(kind, function, nearby)
         #: What the decorator says about the kind, for the database: lane, priority, max_attempts, retry, timeout.
-        self.says = dict(says)
+        self.says = dict(settings.says)
         self._app = app
-        self._validate = validate
+        self._validate = settings.validate
         self.__doc__ = function.__doc__
         self._plain = self.options()
 
@@ -185,26 +193,10 @@ class OptionedEnqueuer(Enqueuer[P, R]):
 class JobDecorator:
     """What `@app.job(...)` is until it meets its function."""
 
-    def __init__(
-        self,
-        app: "Fenceline",
-        *,
-        kind: str | None,
-        says: Mapping[str, Any],
-        validate: Callable[..., object] | None,
-        on_shutdown: Literal["release", "fail"],
-        isolated: bool,
-        memory_limit_mb: int | None,
-        aliases: Sequence[str],
-    ) -> None:
+    def __init__(self, app: "Fenceline", kind: str | None, settings: HandlerSettings) -> None:
         self._app = app
         self._kind = kind
-        self._aliases = aliases
-        self._says = says
-        self._validate = validate
-        self._on_shutdown: Literal["release", "fail"] = on_shutdown
-        self._isolated = isolated
-        self._memory_limit_mb = memory_limit_mb
+        self._settings = settings
 
     @overload
     def __call__(self, function: Callable[P, Awaitable[R]]) -> Handler[P, R]: ...
@@ -217,12 +209,7 @@ class JobDecorator:
             self._app,
             function,
             kind=self._kind or function.__name__,
-            says=self._says,
-            validate=self._validate,
-            on_shutdown=self._on_shutdown,
-            isolated=self._isolated,
-            memory_limit_mb=self._memory_limit_mb,
-            aliases=self._aliases,
+            settings=self._settings,
             nearby=_nearby(function, inspect.currentframe()),
         )
         self._app.register(handler)
