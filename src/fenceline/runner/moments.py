@@ -11,7 +11,8 @@ from uuid import UUID
 from fenceline.errors import RefusedError, StaleAttempt
 from fenceline.runner.client import Client
 from fenceline.runner.desk import HttpDesk
-from fenceline.worker.executor import Execution, Executor
+from fenceline.worker.execution import Execution
+from fenceline.worker.executor import Executor
 
 log = logging.getLogger("fenceline.runner")
 

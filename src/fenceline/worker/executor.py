@@ -14,9 +14,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextvars import copy_context
-from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
 
 from fenceline.client.app import Fenceline
@@ -27,11 +24,11 @@ from fenceline.context.desk import Desk
 from fenceline.context.endings import ending_with
 from fenceline.context.failure import describe, ending_of, has_type, timed_out
 from fenceline.context.lines import current_context
-from fenceline.context.sync_context import SyncContext, wait_on
-from fenceline.context.transaction import Transaction
 from fenceline.errors import Cancelled
 from fenceline.worker.board import Board
-from fenceline.worker.isolation import Cell, Isolation
+from fenceline.worker.execution import Execution
+from fenceline.worker.handling import Handling
+from fenceline.worker.isolation import Isolation
 from fenceline.worker.plan import Plan
 from fenceline.worker.settings import Counters, WorkerSettings
 from fenceline.worker.threads import Threads
@@ -45,33 +42,6 @@ BREATH_SECONDS = 0.004
 CANCEL_PATIENCE_SECONDS = 5.0
 #: A coroutine that goes on although it was cancelled loses its attempt after so long.
 IGNORED_SECONDS = 5.0
-
-
-@dataclass(slots=True, eq=False)
-class Execution:
-    """A handler at work."""
-
-    attempt: Attempt
-    context: Context
-    plan: Plan
-    started: float
-    place: int | None  # on the board; none for isolated handlers, which cannot kill this process
-    task: "asyncio.Task[None] | None" = None
-    limit: asyncio.Timeout | None = None
-    cell: Cell | None = None
-    announced: bool = False
-    check_at: float | None = None  # when to ask the database what became of the attempt
-    asked: bool = False  # the job is to be cancelled
-    insisted: bool = False  # and the end of its patience is set
-    stopping: bool = False  # the worker is to stop
-    abandoned: bool = False  # the attempt is gone
-    over: bool = False  # the attempt has ended; the handler may still run
-
-    def begin(self) -> None:
-        """The handler starts only now: a process had to be started first."""
-        self.started = time.perf_counter()
-        if self.limit is not None and self.attempt.timeout_seconds is not None:
-            self.limit.reschedule(asyncio.get_running_loop().time() + self.attempt.timeout_seconds)
 
 
 def is_ctrl_c(error: BaseException) -> bool:
@@ -110,6 +80,8 @@ class Executor:
         self._at_work = dict.fromkeys(self._limits, 0)  # tasks, also of attempts that are over
         self._threads = Threads(self._place_is_free)
         self._isolation = Isolation(app_name, settings, has_database=desk.has_database)
+        handling = Handling(desk, self._threads, settings.threads)
+        self._ways = {"loop": handling.on_loop, "thread": handling.in_thread, "isolated": self._isolation.run}
         self.running: dict[UUID, Execution] = {}
         self._news = asyncio.Event()
         self._shutting_down = False
@@ -236,7 +208,7 @@ class Executor:
 
     async def _execute(self, execution: Execution) -> None:
         attempt = execution.attempt
-        run = {"loop": self._on_loop, "thread": self._in_thread, "isolated": self._isolation.run}[execution.plan.mode]
+        run = self._ways[execution.plan.mode]
         timeout = None if execution.plan.mode == "isolated" else attempt.timeout_seconds
         limit = execution.limit = asyncio.timeout(timeout)
         try:
@@ -297,74 +269,6 @@ class Executor:
     def _place_is_free(self) -> None:
         self._news.set()
         self.changed.set()
-
-    async def _on_loop(self, execution: Execution) -> Ending:
-        plan, attempt, context = execution.plan, execution.attempt, execution.context
-        current_context.set(context)
-        await preparation.prepare(context, plan.handler, takes_context=plan.takes_context)
-
-        async def handle() -> Any:
-            return await plan.call(attempt, context)
-
-        value = await (plan.around(context, handle) if plan.has_middleware else plan.call(attempt, context))
-        return await self._returned(execution, value)
-
-    async def _in_thread(self, execution: Execution) -> Ending:
-        plan, attempt, context = execution.plan, execution.attempt, execution.context
-        current_context.set(context)
-        await preparation.prepare(context, plan.handler, takes_context=plan.takes_context)
-        if not plan.has_middleware and plan.finalizer is None:
-            # The result is encoded in the thread too.
-            ended: Ending = await self._thread(
-                execution, lambda value: ending_with(attempt, context, value, plan.encode_result)
-            )
-            return ended
-        value = await plan.around(context, lambda: self._thread(execution, lambda value: value))
-        return await self._returned(execution, value)
-
-    async def _returned(self, execution: Execution, value: Any) -> Ending:
-        """A handler's value as the end of its attempt; with a finalizer, in a transaction of its own.
-
-        Without a database here, whoever is told the end runs the finalizer.
-        """
-        plan, attempt, context = execution.plan, execution.attempt, execution.context
-        if plan.finalizer is not None and context.transaction_done is None and self._desk.has_database:
-            await self._finalize(execution, value)
-        if context.transaction_done is not None:
-            return Ending(attempt, outcome=context.transaction_done.outcome, is_written=True)
-        return ending_with(attempt, context, value, plan.encode_result)
-
-    async def _finalize(self, execution: Execution, value: Any) -> None:
-        context = execution.context
-        transaction = Transaction(context)
-        if execution.plan.finalizer is not None and execution.plan.finalizer.is_async:
-            async with transaction.open() as own:
-                own.result = value
-            return
-        blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
-
-        def finalize() -> None:
-            with transaction.open_blocking(blocking) as own:
-                own.result = value
-
-        await asyncio.to_thread(finalize)
-
-    async def _thread(self, execution: Execution, finish: Callable[[Any], Any]) -> Any:
-        plan, attempt, context = execution.plan, execution.attempt, execution.context
-        carried = copy_context()
-        blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
-        future = self._threads.start(lambda: carried.run(lambda: finish(plan.call_blocking(attempt, blocking))))
-        try:
-            return await future
-        except asyncio.CancelledError:
-            if future.cancelled():
-                self._threads.lost += 1  # until it returns
-                context.request_cancel()  # its last chance to return by itself
-                log.warning(
-                    "job %s: its attempt is over but its thread cannot be stopped: %s of %s threads are lost until "
-                    "they return", attempt.id, self._threads.lost, self._limits["thread"],
-                )  # fmt: skip
-            raise
 
     # Stopping --------------------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ from fenceline.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
     from fenceline.context.context import Context
-    from fenceline.worker.executor import Execution
+    from fenceline.worker.execution import Execution
 
 log = logging.getLogger("fenceline.worker")
 
