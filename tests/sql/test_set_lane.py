@@ -1,5 +1,6 @@
 """Lanes: created, changed, drained and deleted while jobs are in them."""
 
+from tests.conftest import Connect
 from tests.sql.queue import Queue
 
 
@@ -93,6 +94,17 @@ async def test_delete_lane_forgets_an_empty_lane(queue: Queue) -> None:
     assert (event["action"], event["actor"], event["after"]) == ("lane.delete", "ann", None)
     assert event["before"]["kinds"] == ["work"]
     assert (await queue.job(await queue.enqueue()))["lane"] == "default"
+
+
+async def test_a_job_that_came_in_while_its_lane_was_deleted_gets_the_lane_back(queue: Queue, connect: Connect) -> None:
+    await queue.set_lane("heavy")
+    producer = await connect()
+    async with producer.transaction():
+        job = await producer.fetchval("""select job_id from fenceline.enqueue('work', '{}', '{"lane": "heavy"}')""")
+        await queue.call("delete_lane", "heavy")
+    await queue.call("upkeep", 0)
+    assert await queue.claimed_ids(1, "heavy") == [job]
+    assert [event["action"] for event in await queue.events("heavy")] == ["lane.create", "lane.delete", "lane.create"]
 
 
 async def test_what_is_measured_of_a_lane(queue: Queue) -> None:

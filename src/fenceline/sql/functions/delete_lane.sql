@@ -1,4 +1,5 @@
 -- Deletes a lane that no unfinished job is in. Raises FL001, FL019 (in use, or `default`).
+-- A job that is just being enqueued is not seen: restore_lanes makes the lane anew for it.
 -- roles: admin
 create or replace function fenceline.delete_lane(
   p_name text,
