@@ -344,7 +344,7 @@ async def test_shutdown_lets_handlers_finish_or_gives_their_jobs_back(
     @app.job()
     async def work() -> str:
         started.set()
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5 if grace else 60)
         return "done"
 
     job = await live.app.enqueue("work")
