@@ -1,10 +1,12 @@
 """The database goes away: what is repeated, what is not, and what the caller is told."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.client.conftest import Worker
 from tests.client.proxy import Proxy, proxied
@@ -180,3 +182,26 @@ async def test_a_parameter_of_the_wrong_type_is_no_loss_of_the_connection(app: F
         await job.reprioritise("high")  # type: ignore[arg-type]
     assert (await app.enqueue("work")).created
     assert proxy.connections == 1
+
+
+@pytest.mark.parametrize("times, undone", [(3, False), (99, True)])
+async def test_what_the_database_undid_is_sent_again(
+    app: Fenceline, worker: Worker, *, times: int, undone: bool
+) -> None:
+    await worker.connection.execute(
+        f"""
+        create sequence public.tries;
+        create or replace function fenceline.record_event(
+          p_actor text, p_action text, p_subject text, p_tenant text, p_reason text, p_before jsonb, p_after jsonb
+        ) returns void language plpgsql as $$
+        begin
+          if nextval('public.tries') <= {times} then
+            raise exception using errcode = 'deadlock_detected';
+          end if;
+        end $$
+        """
+    )
+    with pytest.raises(asyncpg.DeadlockDetectedError) if undone else contextlib.nullcontext():
+        await app.system.drain()
+    assert await worker.connection.fetchval("select draining from fenceline.setting") is not undone
+    assert await worker.connection.fetchval("select last_value from public.tries") == 4

@@ -1,7 +1,8 @@
 """Where calls meet a database: one caller per event loop, with a small pool and a room for those who wait.
 
 Database away: a call is repeated only where that is safe, which is before anything was sent, or when the call itself
-is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller is told that the outcome is unknown.
+is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller is told that the outcome is unknown. A
+call that the database undid, as the victim of a deadlock, is sent again too.
 """
 
 import asyncio
@@ -48,6 +49,11 @@ def is_connection_failure(error: BaseException) -> bool:
     )
 
 
+def is_conflict(error: BaseException) -> bool:
+    """Whether the database undid the statement because of others: nothing has happened, so it can be sent again."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01")
+
+
 def _is_refused_connection(error: BaseException) -> bool:
     import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
 
@@ -88,9 +94,12 @@ class Caller:
                     raise refused from error
                 if not sent and _is_refused_connection(error):
                     raise DatabaseUnavailable(f"no connection can be made: {error}") from error
-                if not is_connection_failure(error):
+                conflict = is_conflict(error)
+                if not conflict and not is_connection_failure(error):
                     raise
-                if sent and not call.repeatable:
+                if conflict and pause is None:
+                    raise
+                if sent and not conflict and not call.repeatable:
                     raise ConnectionLost(
                         f"the connection broke while a statement was under way ({error}): it may or may not have "
                         "been carried out. Look before you repeat it; an enqueue with an idempotency_key is "

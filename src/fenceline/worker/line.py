@@ -10,7 +10,7 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from fenceline.client.caller import is_connection_failure
+from fenceline.client.caller import is_conflict, is_connection_failure
 from fenceline.database.calls import Call
 from fenceline.errors import ConnectionLost, refusal
 
@@ -62,7 +62,7 @@ class Line:
                         if not call.repeatable:
                             raise ConnectionLost(f"the {self._name} connection broke: {what}") from error
                         log.warning("%s: the database does not answer (%s), trying again", self._name, what)
-                    elif _is_conflict(error):
+                    elif is_conflict(error) or _gave_up_waiting(error):
                         log.warning("%s: %s, trying again", self._name, what)
                     else:
                         raise
@@ -75,6 +75,6 @@ class Line:
             self._connection = None
 
 
-def _is_conflict(error: Exception) -> bool:
-    """Whether the database undid the statement because of others: nothing has happened, so it is sent again."""
-    return getattr(error, "sqlstate", None) in ("40001", "40P01", "55P03", "57014")
+def _gave_up_waiting(error: Exception) -> bool:
+    """Whether a timeout of the server's own, or an operator, ended the statement: it is undone, too."""
+    return getattr(error, "sqlstate", None) in ("55P03", "57014")
