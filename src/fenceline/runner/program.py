@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Coroutine
@@ -34,7 +33,7 @@ from fenceline.runner.spool import Spool
 from fenceline.worker.board import Board
 from fenceline.worker.executor import Executor
 from fenceline.worker.hooks import lifespan
-from fenceline.worker.link import Link
+from fenceline.worker.link import Link, start_linked
 from fenceline.worker.settings import Counters, WorkerSettings
 
 log = logging.getLogger("fenceline.runner")
@@ -326,15 +325,13 @@ class Runner:
             await asyncio.sleep(HELPER_PAUSE_SECONDS)
 
     async def _start_helper(self) -> tuple[Link, Process]:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fenceline.runner.helper", str(theirs.fileno()), str(self._board.descriptor),
-                env={**os.environ, "FENCELINE_URL": self._url, "FENCELINE_TOKEN": self._token},
-                pass_fds=(theirs.fileno(), self._board.descriptor),
-                start_new_session=True,
-            )  # fmt: skip
-        return await Link.open(ours), process
+        board = self._board.descriptor
+        return await start_linked(
+            "fenceline.runner.helper",
+            lambda end: (end, board),
+            descriptors=[board],
+            environment={"FENCELINE_URL": self._url, "FENCELINE_TOKEN": self._token},
+        )
 
     def _tell_helper(self) -> None:
         if self._helper is not None and self._heart.runner_id:

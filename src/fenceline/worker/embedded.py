@@ -8,8 +8,6 @@ handler that ignores being stopped cannot be killed, only fenced off.
 import asyncio
 import logging
 import os
-import socket
-import sys
 from asyncio.subprocess import Process
 
 from fenceline.client.app import Fenceline
@@ -19,7 +17,7 @@ from fenceline.worker.board import Board
 from fenceline.worker.child import Child
 from fenceline.worker.hooks import lifespan
 from fenceline.worker.line import Line
-from fenceline.worker.link import Link
+from fenceline.worker.link import Link, start_linked
 from fenceline.worker.settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
@@ -97,13 +95,9 @@ async def _say_goodbye(app: Fenceline, worker_id: int, fail_kinds: list[str]) ->
 
 
 async def _start_helper(app: Fenceline, settings: WorkerSettings, board: Board) -> tuple[Link, Process]:
-    ours, theirs = socket.socketpair()
-    with theirs:
-        helper = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "fenceline.worker.helper", str(theirs.fileno()), str(board.descriptor),
-            str(settings.lease_seconds),
-            env={**os.environ, "FENCELINE_DSN": await app.dsn()},
-            pass_fds=(theirs.fileno(), board.descriptor),
-            start_new_session=True,
-        )  # fmt: skip
-    return await Link.open(ours), helper
+    return await start_linked(
+        "fenceline.worker.helper",
+        lambda end: (end, board.descriptor, settings.lease_seconds),
+        descriptors=[board.descriptor],
+        environment={"FENCELINE_DSN": await app.dsn()},
+    )

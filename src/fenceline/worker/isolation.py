@@ -9,15 +9,13 @@ import contextlib
 import logging
 import os
 import signal
-import socket
-import sys
 from asyncio.subprocess import DEVNULL, Process
 from typing import TYPE_CHECKING, Any
 
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.errors import Cancelled, FencelineError, RefusedError, StaleAttempt
 from fenceline.model.json_text import stored_json
-from fenceline.worker.link import Link
+from fenceline.worker.link import Link, start_linked
 from fenceline.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
@@ -49,19 +47,8 @@ class Cell:
     @classmethod
     async def start(cls, app_name: str, hello: dict[str, Any], living: "set[Cell]") -> "Cell":
         """A cell that is ready; it is in `living` until its process has ended. Raises CellNotStarted."""
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fenceline.worker.isolated", app_name, str(theirs.fileno()),
-                pass_fds=(theirs.fileno(),), stdin=DEVNULL,
-                start_new_session=True,  # what the handler starts belongs to it and is killed with it
-            )  # fmt: skip
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        cell = cls(process, await Link.open(ours))
+        link, process = await start_linked("fenceline.worker.isolated", lambda end: (app_name, end), stdin=DEVNULL)
+        cell = cls(process, link)
         living.add(cell)
         cell.watch.add_done_callback(lambda _watch: living.discard(cell))
         try:

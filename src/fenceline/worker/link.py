@@ -7,7 +7,11 @@ the stream means that the other side has died.
 
 import asyncio
 import json
+import os
 import socket
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 #: Of one message: args and results cross to isolated handlers as one each, and a list of cancelled attempts has no end
@@ -48,3 +52,36 @@ class Link:
 
     def close(self) -> None:
         self._writer.close()
+
+
+async def start_linked(
+    module: str,
+    arguments: Callable[[int], Sequence[object]],
+    *,
+    descriptors: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+    stdin: int | None = None,
+) -> tuple[Link, Process]:
+    """Start `python -m module` with the other end of a link, whose descriptor its arguments name; it inherits the
+    descriptors, too.
+
+    In a session of its own: Ctrl-C in a terminal reaches whoever starts it alone, and what it starts in turn can be
+    killed with it.
+    """
+    ours, theirs = socket.socketpair()
+    try:
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                module,
+                *map(str, arguments(theirs.fileno())),
+                pass_fds=(theirs.fileno(), *descriptors),
+                env=None if environment is None else {**os.environ, **environment},
+                stdin=stdin,
+                start_new_session=True,
+            )
+    except BaseException:
+        ours.close()
+        raise
+    return await Link.open(ours), process

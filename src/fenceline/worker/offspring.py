@@ -6,13 +6,11 @@ import json
 import logging
 import os
 import signal
-import socket
-import sys
 from asyncio.subprocess import Process
 
 from fenceline.worker.board import Board
 from fenceline.worker.keeper import Keeper, Kept, is_stopped
-from fenceline.worker.link import Link
+from fenceline.worker.link import Link, start_linked
 from fenceline.worker.metrics import Metrics
 from fenceline.worker.settings import WorkerSettings
 
@@ -57,16 +55,11 @@ class Offspring:
 
     async def live(self, *, once: bool = False) -> int:
         """Start the process, see it through, and account for what it held. Returns its exit code."""
-        ours, theirs = socket.socketpair()
         settings = json.dumps({**self._settings.to_json(), "once": once})
-        with theirs:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "fenceline.worker.process", self._app_name, settings,
-                str(theirs.fileno()), str(self._board.descriptor),
-                pass_fds=(theirs.fileno(), self._board.descriptor),
-                start_new_session=True,  # Ctrl-C in a terminal reaches the supervisor alone, which then tells the child
-            )  # fmt: skip
-        link = await Link.open(ours)
+        board = self._board.descriptor
+        link, process = await start_linked(
+            "fenceline.worker.process", lambda end: (self._app_name, settings, end, board), descriptors=[board]
+        )
         talk = asyncio.create_task(self._talk(link, process))
         watchers = [
             talk,
