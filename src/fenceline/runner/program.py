@@ -13,7 +13,6 @@ import os
 import signal
 import socket
 import time
-from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Coroutine
 from importlib.metadata import version
 from typing import Any
@@ -28,12 +27,12 @@ from fenceline.runner.claimer import Claimer
 from fenceline.runner.client import Client, Forbidden, ServerAway, TokenRefused
 from fenceline.runner.desk import HttpDesk
 from fenceline.runner.heart import Heart
+from fenceline.runner.helper_process import HelperProcess
 from fenceline.runner.moments import Moments
 from fenceline.runner.spool import Spool
 from fenceline.worker.board import Board
 from fenceline.worker.executor import Executor
 from fenceline.worker.hooks import lifespan
-from fenceline.worker.link import Link, start_linked
 from fenceline.worker.settings import Counters, WorkerSettings
 
 log = logging.getLogger("fenceline.runner")
@@ -44,8 +43,6 @@ LAST_CLAIM_SECONDS = 0.3
 LAST_SECONDS = 0.7
 #: The server has so long to take note of the last ends, and of ours; what it cannot be told, the lease does.
 GOODBYE_SECONDS = 0.4
-#: Before a helper that ended is replaced.
-HELPER_PAUSE_SECONDS = 2.0
 
 
 class Runner:
@@ -66,7 +63,6 @@ class Runner:
             raise ValueError("the app has no handlers: decorate at least one function with @app.job()")
         self._app = app
         self._settings = settings
-        self._url, self._token = url, token
         self._labels = labels
         self._lease_seconds = lease_seconds
         self._client = Client(url, token, transport=transport)
@@ -86,8 +82,7 @@ class Runner:
         self._moments = Moments(self._executor, self._client, self._desk)
         self._heart = Heart(self._client, self._executor, self._spool, lose=self._lose)
         self._claimer = self._make_claimer()
-        self._helper: Link | None = None
-        self._helped = asyncio.Event()
+        self._helper = HelperProcess(url, token, self._board)
         self._stopping = asyncio.Event()
         self._hurrying = asyncio.Event()
 
@@ -98,7 +93,7 @@ class Runner:
         async with lifespan(self._app), self._loops():
             while not self._stopping.is_set():
                 # From the first job on: it may block the loop, or kill the process.
-                if not await self._unless_stopped(self._register(), self._helped.wait()):
+                if not await self._unless_stopped(self._register(), self._helper.ready.wait()):
                     return
                 heart = asyncio.create_task(self._heart.run())
                 try:
@@ -115,13 +110,13 @@ class Runner:
         Raises ServerAway where the server is not there to begin with: whoever started us can do so again.
         """
         async with lifespan(self._app), self._loops():
-            if not await self._unless_stopped(self._register(patient=False), self._helped.wait()):
+            if not await self._unless_stopped(self._register(patient=False), self._helper.ready.wait()):
                 return None
             if not await self._claimer.claim_one():
                 await self._say_goodbye()
                 return None
             heart = asyncio.create_task(self._heart.run())
-            await self._until_idle()
+            await self._executor.until_idle()
             await self._spool.flushed()
             heart.cancel()
             await self._say_goodbye()
@@ -150,7 +145,7 @@ class Runner:
                 ("executor", self._executor.run()),
                 ("spool", self._spool.run()),
                 ("moments", self._moments.run()),
-                ("helper", self._keep_helper()),
+                ("helper", self._helper.run()),
             )
         ]
         failed = asyncio.current_task()
@@ -195,7 +190,7 @@ class Runner:
         self._claimer = self._make_claimer()
         self._claimer.runner_id = runner["id"]
         self._executor.worker_id = runner["id"]
-        self._tell_helper()
+        self._helper.keep(runner["id"], runner["lease_seconds"])
         log.info("registered as runner %s (%s)", runner["id"], runner["name"])
 
     async def _claim_until_told(self, heart: "asyncio.Task[None]") -> None:
@@ -221,7 +216,7 @@ class Runner:
     async def _shut_down(self) -> None:
         for attempt in self._executor.take_back():
             self._spool.add(Ending(attempt, outcome="released"))
-        idle = asyncio.create_task(self._until_idle())
+        idle = asyncio.create_task(self._executor.until_idle())
         hurried = asyncio.create_task(self._hurrying.wait())
         await asyncio.wait({idle, hurried}, timeout=self._settings.grace_seconds, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
@@ -259,8 +254,7 @@ class Runner:
             await self._client.ask_once("POST", path, body, answer_seconds=GOODBYE_SECONDS)
         except (RefusedError, ServerAway) as error:
             log.warning("the server did not hear that the runner has stopped (%s): its lease will", error)
-        if self._helper is not None:
-            self._helper.send(bye=0)
+        self._helper.say_goodbye()
 
     def _lose(self) -> None:
         """The lease is over, or about to be: stop everything, nothing that is written now will be accepted."""
@@ -291,53 +285,6 @@ class Runner:
         if ending.ran_seconds is not None:
             self._claimer.note_run_time(ending.ran_seconds)
         self._spool.add(ending)
-
-    async def _until_idle(self) -> None:
-        while not self._executor.idle:
-            self._executor.changed.clear()
-            if not self._executor.idle:
-                await self._executor.changed.wait()
-
-    async def _keep_helper(self) -> None:
-        """Have a helper process keep the lease, too; one that ends is replaced."""
-        while True:
-            # Cancelled in the middle of the start, nobody would be left to end the process: so that is seen through.
-            starting = asyncio.create_task(self._start_helper())
-            try:
-                link, process = await asyncio.shield(starting)
-                self._helper = link
-                self._tell_helper()
-                if await link.receive() is not None:
-                    self._helped.set()
-                code = await process.wait()
-                log.error("the helper that keeps the lease has ended with code %s: another is started", code)
-            finally:
-                link, process = await starting
-                self._helper = None
-                link.send(bye=0)
-                link.close()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(GOODBYE_SECONDS):
-                        await process.wait()
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
-            await asyncio.sleep(HELPER_PAUSE_SECONDS)
-
-    async def _start_helper(self) -> tuple[Link, Process]:
-        board = self._board.descriptor
-        return await start_linked(
-            "fenceline.runner.helper",
-            lambda end: (end, board),
-            descriptors=[board],
-            environment={"FENCELINE_URL": self._url, "FENCELINE_TOKEN": self._token},
-        )
-
-    def _tell_helper(self) -> None:
-        if self._helper is not None and self._heart.runner_id:
-            self._helper.send(
-                registered=self._heart.runner_id, pid=os.getpid(), lease_seconds=self._heart.lease_seconds
-            )
 
 
 def _pass_on(ended: "asyncio.Task[Any]", to: "asyncio.Task[Any] | None") -> None:

@@ -144,7 +144,7 @@ class Child:
                 await asyncio.wait({claiming}, timeout=LAST_CLAIM_SECONDS)
                 claiming.cancel()
                 self._hand_back(self._executor.take_back())
-                await self._until_idle()
+                await self._executor.until_idle()
                 await self._finisher.flushed()
                 await self._executor.retire()
                 for loop in loops:
@@ -159,7 +159,7 @@ class Child:
             if not await claimer.claim_one():
                 return None
             loops = [asyncio.create_task(loop) for loop in (self._executor.run(), self._moments.run())]
-            await self._until_idle()
+            await self._executor.until_idle()
             await self._finisher.run_once()
             await self._executor.retire()
             for loop in loops:
@@ -282,12 +282,6 @@ class Child:
             silent = time.monotonic() - self._renewed > self._settings.lease_seconds * LEASE_MARGIN
             overdue = overdue + 1 if silent else 0
         self.lose()
-
-    async def _until_idle(self) -> None:
-        while not self._executor.idle:
-            self._executor.changed.clear()
-            if not self._executor.idle:
-                await self._executor.changed.wait()
 
 
 def _listed(lanes: tuple[str, ...] | None) -> list[str] | None:

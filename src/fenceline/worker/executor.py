@@ -105,6 +105,11 @@ class Executor:
     def idle(self) -> bool:
         return not self.running and self.waiting == 0
 
+    async def until_idle(self) -> None:
+        while not self.idle:
+            self.changed.clear()
+            await self.changed.wait()
+
     @property
     def lost_places(self) -> int:
         """Places that handlers keep although their attempts are over."""
