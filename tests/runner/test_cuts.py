@@ -146,11 +146,12 @@ async def test_a_runner_that_cannot_renew_its_lease_stops_its_handlers_and_start
     live: LiveServer, token: str, connect: Connect
 ) -> None:
     app = unreachable()
-    stopped = asyncio.Event()
+    started, stopped = asyncio.Event(), asyncio.Event()
 
     @app.job()
     async def work(ctx: Context) -> int:
         if ctx.attempt == 1:
+            started.set()
             try:
                 await asyncio.sleep(60)
             finally:
@@ -160,11 +161,8 @@ async def test_a_runner_that_cannot_renew_its_lease_stops_its_handlers_and_start
     job = await live.app.enqueue("work")
     connection = await connect()
 
-    async def claimed() -> bool:
-        return bool(await connection.fetchval("select count(*) from fenceline.running"))
-
     async with proxied(live.url) as proxy, running(app, proxy.url, token, lease_seconds=1.5) as runner:
-        await until(claimed, "the job is claimed")
+        await asyncio.wait_for(started.wait(), 30)
         await proxy.refuse()
         await asyncio.wait_for(stopped.wait(), 30)
         left = "select extract(epoch from lease_until - clock_timestamp()) from fenceline.worker order by id limit 1"
