@@ -242,7 +242,7 @@ MUTANTS = {
     "no tenant asked for": ("runner_attempt", ("(p_tenant is null or j.tenant = p_tenant)", "true")),
     "another result taken for a replay": (
         "finish_as_runner",
-        ("and h.result is not distinct from p_results[v_late.i]", ""),
+        ("where h.result is not distinct from p_results[v_late.i]", "where true"),
     ),
 }
 

@@ -1,8 +1,9 @@
 -- Renews the leases of workers and tells them what they must know.
 --
 -- p_held      attempts that the (single) worker knows of. Given: attempts of its own that it does not name and that
---             were claimed before its previous heartbeat are released (the reply of the claim was lost), and attempts
---             that it names and that are gone are reported.
+--             were claimed before its previous list are released (the reply of the claim was lost), and attempts
+--             that it names and that are gone are reported. A heartbeat without a list is no sign that replies are read:
+--             it may be sent by a helper beside a process that is busy.
 -- Returns one row per word: `lost` (the worker's lease ended and its attempts were reclaimed: register again), `cancel`
 -- (the handler is asked to stop), `stale` (the attempt is gone: stop, nothing it writes will be accepted).
 -- Lock order: worker rows, running rows.
@@ -19,7 +20,7 @@ begin
     if cardinality(p_worker_ids) <> 1 then
       raise exception using errcode = 'FL007', message = 'held attempts are given for one worker at a time';
     end if;
-    select w.heartbeat_at into v_before from fenceline.worker w where w.id = p_worker_ids[1];
+    select w.listed_at into v_before from fenceline.worker w where w.id = p_worker_ids[1];
   end if;
 
   return query
@@ -28,7 +29,8 @@ begin
     where w.id = any(p_worker_ids) and w.stopped_at is null order by w.id for no key update
   ), renewed as (
     update fenceline.worker w
-    set heartbeat_at = v_now, lease_until = v_now + make_interval(secs => w.lease_seconds)
+    set heartbeat_at = v_now, lease_until = v_now + make_interval(secs => w.lease_seconds),
+        listed_at = case when p_held is null then w.listed_at else v_now end
     where w.id in (select b.id from beating b)
     returning w.id
   )

@@ -4,4 +4,5 @@
 
 alter table fenceline.worker add column tenant text;   -- whose jobs a runner may claim; null: everybody's
 alter table fenceline.worker add column owner text;    -- of a runner: who registered it, and alone may write for it
+alter table fenceline.worker add column listed_at timestamptz;  -- when it last named the attempts that it holds
 alter table fenceline.kind add column finalizer boolean not null default false;
