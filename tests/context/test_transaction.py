@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import psycopg
@@ -17,7 +18,10 @@ from tests.context.sample import FLAVOURS
 from tests.worker.embedded_worker import ended
 
 from fenceline import Context, Fenceline, StaleAttempt, SyncContext, WithErrors
+from fenceline.context.attempt import Attempt, Report
+from fenceline.context.desk import RunCall
 from fenceline.errors import InvalidOption
+from fenceline.worker.finisher import send_reports
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 INSERT = "insert into public.paid (job) values ('{}')"
@@ -46,6 +50,35 @@ async def test_writes_and_end_commit_together(app: Fenceline, work: Work, connec
     assert [row["what"] for row in ran] == ["refused: StaleAttempt"] * 3
     assert await count(connect, "public.paid") == 3
     assert await connection.fetchval("select count(*) from fenceline.job where kind = 'child'") == 3
+
+
+async def test_the_end_does_not_overtake_lines_on_their_way(
+    app: Fenceline, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go by the worker's connection, the end by the transaction's."""
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+    send = send_reports
+
+    async def send_slowly(run: RunCall, reports: list[tuple[Attempt, Report]]) -> list[UUID]:
+        if reports:
+            under_way.set()
+            await go_on.wait()
+        return await send(run, reports)
+
+    monkeypatch.setattr("fenceline.worker.moments.send_reports", send_slowly)
+
+    @app.job()
+    async def tell(*, ctx: Context) -> None:
+        ctx.log("before")
+        await under_way.wait()
+        async with ctx.transaction():
+            asyncio.get_running_loop().call_later(0.3, go_on.set)
+
+    async with work():
+        job = await app.enqueue("tell")
+        await ended(job)
+        go_on.set()
+        assert [line.message for line in await job.logs()] == ["before"]
 
 
 @pytest.mark.parametrize("flavour", ["async", "def"])

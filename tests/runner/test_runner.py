@@ -12,6 +12,7 @@ from tests.worker.fleet import until
 
 from fenceline import Context, Fenceline, Job, RetryLater, Snooze, SyncContext, WithErrors
 from fenceline.errors import Superseded, Unsupported
+from fenceline.runner.client import Client
 
 
 async def ended(job: Job[Any], seconds: float = 30.0) -> Any:
@@ -47,6 +48,33 @@ async def test_async_and_blocking_handlers_run(live: LiveServer, token: str) -> 
     assert results == [8, "slow 4 1 default {'a': 'b'}", 5]
     [line] = await jobs[2].logs()
     assert (line.message, line.fields) == ("here", {"n": 4})
+
+
+async def test_the_end_does_not_overtake_lines_on_their_way(
+    live: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = unreachable()
+    under_way, go_on = asyncio.Event(), asyncio.Event()
+    ask = Client.ask
+
+    async def ask_slowly(client: Client, method: str, path: str, body: str | None = None, **options: Any) -> Any:
+        if path.endswith("/logs"):
+            under_way.set()
+            await go_on.wait()
+        return await ask(client, method, path, body, **options)
+
+    monkeypatch.setattr(Client, "ask", ask_slowly)
+
+    @app.job()
+    async def tell(ctx: Context) -> None:
+        ctx.log("before")
+        await under_way.wait()
+        asyncio.get_running_loop().call_later(0.3, go_on.set)
+
+    job = await live.app.enqueue("tell")
+    async with running(app, live.url, token):
+        await ended(job)
+    assert [line.message for line in await job.logs()] == ["before"]
 
 
 async def test_steps_are_skipped_on_retry_and_a_checkpoint_is_resumed(live: LiveServer, token: str) -> None:

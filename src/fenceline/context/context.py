@@ -1,5 +1,6 @@
 """What an async handler knows and can do while it runs."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -55,6 +56,7 @@ class Context:
         "_phase",
         "_progress",
         "_progress_at",
+        "_reporting",
         "_start",
         "_steps",
         "_told",
@@ -82,6 +84,7 @@ class Context:
         self._phase: str | None = None
         self._progress: dict[str, Any] | None = None  # waits to be written
         self._progress_at = 0.0
+        self._reporting: asyncio.Future[None] | None = None
         self._start: Start | None = None
         self._steps: Steps | None = None
         self._items: Items | None = None
@@ -264,8 +267,20 @@ class Context:
         progress, self._progress = self._progress, None
         return Report(self.lines.take(), None if progress is None else {"progress": progress})
 
+    def begin_report(self) -> Report:
+        """As `take_report`, for somebody who calls `end_report` when it is written: `flush` waits for that."""
+        self._reporting = asyncio.get_running_loop().create_future()
+        return self.take_report()
+
+    def end_report(self) -> None:
+        if self._reporting is not None:
+            self._reporting.set_result(None)
+            self._reporting = None
+
     async def flush(self) -> None:
-        """Write what waits to be written now."""
+        """Write what waits to be written now; then all of it is written, also what was on its way already."""
+        if self._reporting is not None:
+            await asyncio.wait([self._reporting])
         if self.has_report:
             await self.desk.report(self.job_id, self.attempt_id, self.take_report())
 

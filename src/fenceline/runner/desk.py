@@ -59,9 +59,9 @@ class HttpDesk:
         return str(answer["hash"])
 
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
-        if report.lines:
-            lines = self._logs.setdefault(attempt_id, _Log())
-            async with lines.turn:  # in order, each line once
+        lines = self._logs.setdefault(attempt_id, _Log())
+        async with lines.turn:  # in order, each line once
+            if report.lines:
                 body = stored_json({"lines": report.lines, "offset": lines.sent})
                 path = f"/v1/jobs/{format_id(job_id)}/logs"
                 try:
@@ -72,9 +72,16 @@ class HttpDesk:
                     log.warning("job %s: lines of its log are lost: %s", format_id(job_id), error)
                 else:
                     lines.sent += len(report.lines)
-        if report.progress is not None:
-            values = {"progress": stored_json(report.progress["progress"])}
-            await self.ask(job_id, attempt_id, "set_progress", values)
+            if report.progress is not None:
+                values = {"progress": stored_json(report.progress["progress"])}
+                await self.ask(job_id, attempt_id, "set_progress", values)
+
+    async def reported(self, attempt_id: UUID) -> None:
+        """Until what is on its way has arrived."""
+        lines = self._logs.get(attempt_id)
+        if lines is not None:
+            async with lines.turn:
+                pass
 
     async def woken(self, block: str, seconds: float) -> None:  # noqa: ARG002 - as the others have it
         """No notification comes here: the line for a lock is asked about again and again."""

@@ -64,7 +64,7 @@ class Spool:
         """Send a batch of what has gathered."""
         self._sending = self._take_batch()
         try:
-            await asyncio.gather(*(self._report(ending) for ending in self._sending if ending.report is not None))
+            await asyncio.gather(*(self._report(ending) for ending in self._sending))
             await self._send(self._sending)
         except asyncio.CancelledError:
             # Whoever shuts us down may want to try once more.
@@ -95,9 +95,11 @@ class Spool:
     async def _report(self, ending: Ending) -> None:
         """Lines and progress go before the end: after it they would be stale."""
         report, ending.report = ending.report, None
-        assert report is not None  # noqa: S101 - asked before
         try:
-            await self._desk.report(ending.attempt.job_id, ending.attempt.attempt_id, report)
+            if report is not None:
+                await self._desk.report(ending.attempt.job_id, ending.attempt.attempt_id, report)
+            else:
+                await self._desk.reported(ending.attempt.attempt_id)
         except RefusedError as error:
             log.warning("job %s: lines of its log are lost: %s", ending.attempt.id, error)
 

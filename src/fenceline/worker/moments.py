@@ -72,8 +72,12 @@ class Moments:
 
     async def report(self) -> None:
         """Write the lines and the progress of all in one statement."""
-        reports = [
-            (e.attempt, e.context.take_report()) for e in self._executor.running.values() if e.context.has_report
-        ]
-        for attempt_id in await send_reports(self._call, reports):
+        telling = [e for e in self._executor.running.values() if e.context.has_report]
+        reports = [(e.attempt, e.context.begin_report()) for e in telling]
+        try:
+            stale = await send_reports(self._call, reports)
+        finally:
+            for execution in telling:
+                execution.context.end_report()
+        for attempt_id in stale:
             self._executor.abandon(attempt_id)
