@@ -18,8 +18,23 @@ async def kill_a_child(fleet: Fleet, *, seconds: float = 60.0) -> float:
     worker = await fleet.started("--lease", str(LONG_LEASE), "--processes", "2", "--concurrency", "4", children=2)
     await fleet.enqueue("nap", {"seconds": 0.05}, count=100)
     await fleet.handlers(20)
+
+    async def frozen() -> int | None:
+        """A child that holds jobs, and keeps them."""
+        for pid in worker.children():
+            os.kill(pid, signal.SIGSTOP)
+            if await fleet.scalar(
+                "select count(*) from fenceline.running where worker_id in "
+                "(select id from fenceline.worker where pid = $1)",
+                pid,
+            ):
+                return pid
+            os.kill(pid, signal.SIGCONT)
+        return None
+
+    victim = await until(frozen, "a child holds jobs")
     killed_at = await fleet.scalar("select clock_timestamp()")
-    os.kill(worker.children()[0], signal.SIGKILL)
+    os.kill(victim, signal.SIGKILL)
     await fleet.ended(100, seconds=seconds)
     await fleet.each_has_one_final_row(100)
     lost = await fleet.connection.fetch(
