@@ -204,13 +204,13 @@ class Model:
             self.end(job, "cancelled" if again else "failed" if failed else asked)
             return
         job.attempt = None
+        job.may_expire = job.may_expire and asked == "released" and not attempt.started
         job.number -= refunded
         job.deaths = job.deaths if deaths is None else deaths
         job.run_at = self.now + delay if asked in ("failed", "snoozed") else None
         if asked == "released":
             self.place(job)  # as if it had not been claimed: in its old place in the queue
         else:
-            job.may_expire = False
             self.move_on(job)
 
     # Claim -------------------------------------------------------------------------------------------------

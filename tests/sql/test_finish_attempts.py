@@ -83,12 +83,16 @@ async def test_a_release_is_back_at_once_and_costs_nothing(queue: Queue) -> None
 
 
 async def test_an_expiry_is_met_by_a_start_but_not_by_a_release(queue: Queue) -> None:
-    started, released = [await queue.enqueue(expires_at=await queue.at(10)) for _ in range(2)]
-    await queue.run(started, "failed", delay=60)
-    await queue.run(released, "released")
+    failed, started, released = [await queue.enqueue(expires_at=await queue.at(10)) for _ in range(3)]
+    await queue.run(failed, "failed", delay=60)
+    attempts = await queue.claim(2)
+    await queue.rows("start_attempts", [started], [attempts[0].attempt_id])
+    for attempt in attempts:
+        await queue.finish(attempt, "released")
     await queue.move_clock(20)
     assert (await queue.maintain())["expired"] == 1
-    assert await queue.statuses([started, released]) == ["scheduled", "cancelled"]
+    assert await queue.statuses([failed, started, released]) == ["scheduled", "queued", "cancelled"]
+    assert await queue.claimed_ids() == [started]
 
 
 async def test_a_job_asked_to_stop_ends_where_it_would_go_back(queue: Queue) -> None:

@@ -75,6 +75,8 @@ begin
     v_seq := coalesce(p_run.seq, p_run.job_id);  -- as if it had not been claimed
   else
     v_seq := fenceline.next_id();
+  end if;
+  if p_asked <> 'released' or p_run.started_at is not null or p_ran_seconds is not null then
     v_uses := v_uses & ~16;  -- it has started: expires_at is met
   end if;
   if p_asked = 'failed' then
