@@ -46,6 +46,7 @@ CONTEXT_REFUSALS = [
     child("'k', array['[]'::json]", "FL007", "args of child 1 (kind 'k') must be a JSON object"),
     child("'k', array[null]::json[]", "FL007", "args of child 1 (kind 'k') must be a JSON object"),
     child(f"'k', array['{{{{}}}}', json_build_object('a', {LARGE})]", "FL005", "args of child 2", "at most 1048576"),
+    child("""'k', array['{{"n": 1e5000}}'::json]""", "FL006", "args of a child (kind 'k')", "exponent"),
     child("'k', array['{{}}'::json], '[]'", "FL007", "options must be a JSON object"),
     child("""'k', array['{{}}'::json], '{{"priority": 99999}}'""", "FL003", "priority 99999"),
     child("""'k', array['{{}}'::json], '{{"colour": 1}}'""", "FL007", "unknown option colour for kind 'k'"),

@@ -17,7 +17,7 @@ declare
   v_count integer;
   v_left integer[];
   v_later integer[];
-  v_refs jsonb := '{}';
+  v_refs jsonb := '{}';  -- "@ref": the id that it got
   v_named text[];  -- the refs that "after" names: most jobs are waited for by their group, or by nobody
   v_ref text;
   v_job jsonb;
@@ -34,7 +34,7 @@ begin
   end if;
   perform fenceline.check_after(j -> 'after') from jsonb_array_elements(v_jobs) j where j ->> 'after' is not null;
   v_named := array(
-    select distinct substr(a, 2) from jsonb_array_elements(v_jobs) j
+    select distinct a from jsonb_array_elements(v_jobs) j
     cross join lateral jsonb_array_elements_text(fenceline.after_list(j -> 'after')) a where a like '@%');
   v_count := jsonb_array_length(v_jobs);
   if p_origin = 'outside' and (select s.limits_tenants from fenceline.setting s) then  -- all of them, not one by one
@@ -62,13 +62,13 @@ begin
         array[coalesce(v_job -> 'args', '{}')::json],
         (v_job - array['kind', 'args', 'defaults', 'ref']
           || case when v_job ? 'after'
-                  then jsonb_build_object('after', fenceline.resolve_references(v_job -> 'after', v_refs))
+                  then jsonb_build_object('after', fenceline.replace_after(v_job -> 'after', v_refs))
                   else '{}' end)::json,
         p_actor, (v_job -> 'defaults')::json, p_origin);
       job_ids[v_i] := v_made.job_ids[1];
       created[v_i] := coalesce(v_made.created[1], true);
-      if v_job ->> 'ref' = any(v_named) then
-        v_refs := v_refs || jsonb_build_object(v_job ->> 'ref', job_ids[v_i]);
+      if '@' || (v_job ->> 'ref') = any(v_named) then
+        v_refs := v_refs || jsonb_build_object('@' || (v_job ->> 'ref'), job_ids[v_i]);
       end if;
     end loop;
     if cardinality(v_later) = cardinality(v_left) then

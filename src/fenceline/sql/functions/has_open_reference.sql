@@ -4,5 +4,5 @@ create or replace function fenceline.has_open_reference(p_after jsonb, p_refs js
 language sql immutable parallel safe as $$
   select exists (
     select 1 from jsonb_array_elements_text(fenceline.after_list(p_after)) a
-    where a like '@%' and not p_refs ? substr(a, 2));
+    where a like '@%' and not p_refs ? a);
 $$;

@@ -18,7 +18,6 @@ create or replace function fenceline.insert_jobs(
 language plpgsql as $$
 declare
   v_job fenceline.job;
-  v_read jsonb;
   v_options jsonb;
   v_plain boolean := p_options is null or p_options::text = '{}';
   v_route record;
@@ -28,7 +27,6 @@ declare
   v_earlier bigint;
   v_made record;
   v_passed fenceline.live[] := '{}';
-  v_why text;
 begin
   if p_defaults is not null then
     perform fenceline.check_defaults(p_kind, p_defaults);
@@ -38,25 +36,10 @@ begin
     raise exception using errcode = 'FL007',
       message = format('origin %L is unknown: use outside, child or schedule', p_origin);
   end if;
-  begin
-    v_options := coalesce(p_options, '{}')::jsonb;
-    for v_i in 1 .. v_count loop
-      if fenceline.is_suspicious(p_args[v_i]::text) then
-        v_read := p_args[v_i]::jsonb;
-        if regexp_replace(p_args[v_i]::text, '"(\\.|[^"\\])*"', '', 'g') ~ '[eE][-+]?[0-9]{4}' then
-          raise exception using errcode = 'numeric_value_out_of_range',
-            message = 'a number has an exponent of four digits or more';
-        end if;
-      end if;
-    end loop;
-  exception when data_exception or statement_too_complex then
-    get stacked diagnostics v_why = pg_exception_detail;
-    raise exception using errcode = 'FL006',
-      message = format('args or options of kind %L cannot be stored as JSON: %s', p_kind,
-                       coalesce(nullif(v_why, ''), sqlerrm)),
-      hint = 'Remove \u0000, unpaired surrogates and numbers without end; encode binary data as base64.';
-  end;
+  perform fenceline.to_jsonb_checked(format('args of kind %L', p_kind), a) from unnest(p_args) a
+  where fenceline.is_suspicious(a::text);
   if not v_plain then
+    v_options := fenceline.to_jsonb_checked(format('options of kind %L', p_kind), p_options);
     v_job := fenceline.read_options(p_kind, v_options);
     v_plain := not fenceline.is_gated(v_job);
   end if;

@@ -20,7 +20,7 @@ begin
     select j.created_by into v_actor from fenceline.job j where j.id = v_child.job_id;
     v_options := v_child.options;
     if v_instead <> '{}' and v_options ? 'after' then
-      v_options := v_options || jsonb_build_object('after', fenceline.redirect_after(v_options -> 'after', v_instead));
+      v_options := v_options || jsonb_build_object('after', fenceline.replace_after(v_options -> 'after', v_instead));
     end if;
     v_made := fenceline.insert_jobs(v_child.kind, v_child.args, v_options::json, v_actor, v_child.defaults, 'child',
                                     v_child.ids);

@@ -1,6 +1,6 @@
 -- What has to happen about once a minute somewhere, for the whole fleet: partitions ahead, retention, forgetting what only
--- had to be remembered for a while, lanes that jobs miss. Any worker or server may call it as often as it likes, the work is done once per
--- interval. In a transaction of its own, apart from `maintain`: it may read through a day's jobs, and drops partitions.
+-- had to be remembered for a while, lanes that jobs miss. Any worker or server may call it as often as it likes, the work
+-- is done once per interval. In a transaction of its own, apart from `maintain`: it may read through a day's jobs, and drops partitions.
 -- Returns how many jobs were forgotten; null when the work was not due.
 -- roles: worker
 create or replace function fenceline.upkeep(p_interval_seconds double precision default 60) returns bigint
