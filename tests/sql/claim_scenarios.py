@@ -64,6 +64,44 @@ async def rate_is_not_refilled_twice_while_claims_wait(connect: Connect) -> None
     assert await operator.fetchval("select refilled_at from fenceline.lane_state where lane = 'paced'") > charged
 
 
+async def a_claim_that_is_due_in_a_moment_is_waited_for(connect: Connect) -> None:
+    operator = await connect()
+    await set_lane(operator, "paced", rate_per_second=120, burst=1)
+    worker = await register(operator)
+    for _ in range(10):
+        await enqueue(operator, lane="paced")
+    # In one transaction: nothing but the server comes between the claims.
+    async with operator.transaction():
+        claimed = [len(await claim(operator, worker, lane="paced")) for _ in range(10)]
+    assert claimed == [1] * 10
+
+
+async def an_addressed_job_is_for_whom_it_is_meant(connect: Connect) -> None:
+    """In every sort of claim: with and without lower bounds, in fair lanes, for a tenant, of suspects."""
+    operator = await connect()
+    await set_lane(operator, "fair", fair=True)
+    other = await register(operator)
+    bound = await operator.fetchval("select fenceline.register_worker('bound', p_tenant => 'default')")
+    jobs = {lane: await enqueue(operator, lane=lane, runner="mine") for lane in ("default", "fair")}
+    scans = "select count(*) from fenceline.claim_jobs($1, $2, 5, p_floor_priorities => $3, p_floor_seqs => $4)"
+    for lane in jobs:
+        for floors in (None, None), ([0], [0]), ([5], [0]), ([-5], [0]):
+            for worker in (other, bound):
+                for _ in range(2):  # the first may be the one that looks below the bounds
+                    assert await operator.fetchval(scans, worker, lane, *floors) == 0
+    mine = await operator.fetchval("select fenceline.register_worker('mine')")
+    for lane, job in jobs.items():
+        [attempt] = await claim(operator, mine, lane=lane)
+        assert attempt.job_id == job
+        await finish(operator, attempt, "released")
+        assert await operator.fetchval(scans, other, lane, None, None) == 0, "what comes back is still addressed"
+        assert [attempt.job_id for attempt in await claim(operator, mine, lane=lane)] == [job]
+    await operator.execute("select fenceline.report_crash($1)", mine)
+    alone = "select count(*) from fenceline.claim_jobs($1, $2, 5, p_alone => true)"
+    for lane in jobs:
+        assert await operator.fetchval(alone, other, lane) == 0
+
+
 async def slots_hold_while_claims_overlap(connect: Connect) -> None:
     operator = await connect()
     await set_lane(operator, "narrow", slots=2)
@@ -199,6 +237,8 @@ CLAIM_SCENARIOS = (
     two_claimers_never_get_the_same_job,
     open_claim_does_not_hold_up_another,
     rate_is_not_refilled_twice_while_claims_wait,
+    a_claim_that_is_due_in_a_moment_is_waited_for,
+    an_addressed_job_is_for_whom_it_is_meant,
     slots_hold_while_claims_overlap,
     slots_hold_for_16_claimers,
     lowered_slots_start_nothing_above,

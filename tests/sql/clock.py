@@ -5,7 +5,9 @@ they are made. Both read the table here once `install_clock` has run, so that st
 repeatable moments: "30 seconds later" is neither a sleep nor a guess.
 """
 
-from fenceline.database.schema_files import read_schema_files
+from fenceline.testing.clock import RAN_MEANWHILE, ids_by_clock
+
+__all__ = ["MOVE_CLOCK", "RAN_MEANWHILE", "RESET_CLOCK", "START", "clock_sql"]
 
 START = "2030-01-01T12:00:00+00:00"  # any whole second
 
@@ -23,9 +25,4 @@ RESET_CLOCK = f"update public.test_clock set now = '{START}'"
 
 def clock_sql() -> str:
     """SQL that replaces the clock of a test database; run it once, as the owner of the schema."""
-    ids = [
-        file.text.replace("clock_timestamp()", "fenceline.clock()")
-        for file in read_schema_files().code
-        if file.name != "clock" and "clock_timestamp()" in file.text
-    ]
-    return "\n".join([_TABLE, *ids])
+    return "\n".join([_TABLE, *ids_by_clock()])

@@ -5,8 +5,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.conftest import Connect
-from tests.sql.clock import clock_sql
-from tests.sql.queue import Queue, use_json
+from tests.sql.queue import Queue, open_queue
 
 
 @pytest.fixture
@@ -40,9 +39,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture
 async def queue(connect: Connect) -> Queue:
     """A fresh database with a worker whose lease is a day, so that a test may move the clock."""
-    connection = await connect()
-    await connection.execute(clock_sql())
-    await use_json(connection)
-    queue = Queue(connection, worker=0)
-    queue.worker = await queue.register(lease_seconds=86400)
-    return queue
+    return await open_queue(await connect())

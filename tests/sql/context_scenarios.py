@@ -30,7 +30,7 @@ FENCED = {
     "move_items": "select fenceline.move_items($1, $2, 'completed', array['late'])",
     "add_children": "select fenceline.add_children($1, $2, 'late', array['{}'::json])",
 }
-TABLES = ("step", "checkpoint", "progress", "child", "log")
+TABLES = ("step", "checkpoint", "progress", "phase", "child", "log")
 
 
 async def claimed(connection: Connection, **options: Any) -> Attempt:

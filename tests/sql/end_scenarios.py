@@ -1,5 +1,6 @@
 """Ends of attempts that meet: of two ends one counts, and what comes late changes nothing."""
 
+import json
 from functools import partial
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from tests.sql.sessions import (
     enqueue,
     finish,
     overlap,
+    refusal,
     register,
     status,
 )
@@ -98,7 +100,7 @@ async def sweep_and_finish_have_one_winner(connect: Connect) -> None:
             answers = await overlap(
                 connect, partial(finish, attempt=attempt, outcome=outcome), lambda c: c.fetchval(sweep)
             )
-            assert answers == ("accepted", 0, True)
+            assert answers == ("accepted", 0, False), "the sweep waits for nobody"
             assert await final_rows(operator, attempt) == 1
 
 
@@ -186,6 +188,100 @@ async def third_death_alone_is_quarantine(connect: Connect) -> None:
     assert (await status(operator, job), error) == ("failed", "quarantined")
 
 
+async def call_with(connection: Connection, sql: str, worker: int) -> object:
+    return await connection.fetchval(sql, worker)
+
+
+REPORT_DEATH = "select fenceline.report_death($1, '{}')"
+
+
+async def end_of_a_process_waits_for_its_claim_in_flight(connect: Connect) -> None:
+    """The process died in the middle of its claim: what that brings is given back too, whoever tells of the end."""
+    operator = await connect()
+    for statement in (REPORT_DEATH, "select fenceline.report_crash($1)", "select fenceline.stop_worker($1)"):
+        worker = await register(operator)
+        job = await enqueue(operator)
+        claimed, _, waited = await overlap(
+            connect, partial(claim, worker=worker), partial(call_with, sql=statement, worker=worker)
+        )
+        assert ([attempt.job_id for attempt in claimed], waited) == ([job], True)
+        assert await status(operator, job) == "queued"
+        assert await count(operator, "running") == 0
+        await operator.execute("select fenceline.cancel_job($1)", job)
+
+
+async def leases_are_kept_beside_a_row_that_is_held(connect: Connect) -> None:
+    """An open transaction around one worker costs its siblings nothing; that worker is neither renewed nor lost."""
+    operator = await connect()
+    held, sibling = await register(operator), await register(operator)
+    await operator.execute("update fenceline.worker set lease_until = now() + interval '1 second'")
+    text = "select worker_id, word from fenceline.keep_leases(array[$1::integer, $2::integer])"
+    _, words, waited = await overlap(
+        connect,
+        lambda one: one.fetchval("select fenceline.stop_worker($1)", held),
+        lambda two: two.fetch(text, held, sibling),
+    )
+    assert ([tuple(row) for row in words], waited) == ([(held, "busy")], False)
+    renewed = "stopped_at is null and lease_until > now() + interval '1 minute'"
+    assert await count(operator, "worker", f"{renewed} and id = {sibling}") == 1
+    assert [tuple(row) for row in await operator.fetch(text, held, sibling)] == [(held, "lost")]
+
+
+async def death_is_reported_beside_an_attempt_that_is_held(connect: Connect) -> None:
+    """An operator's open cancel of one job holds up no other job of the dead process."""
+    operator = await connect()
+    worker = await register(operator)
+    jobs = [await enqueue(operator) for _ in range(3)]
+    await claim(operator, worker, limit=3)
+    report = "select fenceline.report_death($1, '{}')::text"
+    _, answer, waited = await overlap(
+        connect,
+        lambda one: one.fetchval("select fenceline.cancel_job($1)", jobs[0]),
+        lambda two: two.fetchval(report, worker),
+    )
+    told = json.loads(answer)
+    assert (told["ended"], told["left"], waited) == (2, 1, False)
+    assert [await status(operator, job) for job in jobs] == ["claimed", "queued", "queued"]
+    told = json.loads(await operator.fetchval(report, worker))
+    assert (told["ended"], told["left"]) == (1, 0)
+    assert await status(operator, jobs[0]) == "cancelled"
+    assert await count(operator, "worker", f"id = {worker} and stopped_at is null") == 0
+
+
+async def sign_off_goes_on_beside_an_attempt_that_is_held(connect: Connect) -> None:
+    operator, user, worker = await connect(), await connect(), await connect()
+    await worker.execute("set statement_timeout = '10s'")
+    worker_id = await register(operator)
+    held, free = [await one_claimed(operator, worker_id) for _ in range(2)]
+    gone = "select stopped_at is not null from fenceline.worker"
+    async with user.transaction():
+        await user.execute("select fenceline.cancel_job($1)", held.job_id)
+        assert await worker.fetchval("select fenceline.stop_worker($1)", worker_id) == 1
+        assert await status(operator, free.job_id) == "queued"
+        assert not await operator.fetchval(gone)
+        assert await refusal(claim_one(operator, worker_id)) == "FL015"
+    assert await operator.fetchval("select fenceline.sweep()") == 1
+    assert await status(operator, held.job_id) == "cancelled"
+    assert await operator.fetchval(gone)
+
+
+async def only_what_has_not_started_is_refunded(connect: Connect) -> None:
+    """Of jobs with one attempt, lost with their worker: those whose start was not told, by a worker that tells."""
+    operator = await connect()
+    for tells, starts, expected in ((True, False, "queued"), (True, True, "failed"), (False, False, "failed")):
+        worker = await register(operator)
+        if tells:
+            await operator.execute("select fenceline.promise_starts($1)", worker)
+        attempt = await one_claimed(operator, worker, max_attempts=1)
+        if starts:
+            text = "select * from fenceline.start_attempts(array[$1::bigint], array[$2::uuid])"
+            await operator.execute(text, attempt.job_id, attempt.attempt_id)
+        await end_lease(operator, worker)
+        assert await operator.fetchval("select fenceline.sweep()") == 1
+        assert await status(operator, attempt.job_id) == expected, (tells, starts)
+        await operator.execute("select fenceline.cancel_job($1) where $2", attempt.job_id, expected == "queued")
+
+
 async def expired_job_is_not_started(connect: Connect) -> None:
     operator = await connect()
     await operator.execute(clock_sql())
@@ -196,6 +292,7 @@ async def expired_job_is_not_started(connect: Connect) -> None:
 
 
 END_SCENARIOS = (
+    sign_off_goes_on_beside_an_attempt_that_is_held,
     cancel_and_finish_have_one_winner,
     cancel_and_claim_have_one_winner,
     sweep_and_finish_have_one_winner,
@@ -204,5 +301,9 @@ END_SCENARIOS = (
     one_batch_may_hold_a_live_and_a_stale_attempt,
     heartbeat_releases_only_what_its_worker_forgot,
     third_death_alone_is_quarantine,
+    end_of_a_process_waits_for_its_claim_in_flight,
+    leases_are_kept_beside_a_row_that_is_held,
+    death_is_reported_beside_an_attempt_that_is_held,
+    only_what_has_not_started_is_refunded,
     expired_job_is_not_started,
 )

@@ -1,9 +1,11 @@
-"""Gates that meet: dedupe keys, resource locks, keys and dependencies, with user transactions left open."""
+"""Gates that meet: resource locks, keys and dependencies, with user transactions left open."""
 
 import asyncio
+import contextlib
 import json
 from functools import partial
 
+import asyncpg
 from tests.sql.sessions import (
     Attempt,
     Connect,
@@ -12,7 +14,6 @@ from tests.sql.sessions import (
     claim_one,
     count,
     enqueue,
-    enqueue_or_find,
     finish,
     maintain,
     many,
@@ -20,55 +21,6 @@ from tests.sql.sessions import (
     register,
     status,
 )
-
-
-async def dedupe_key_makes_one_job(connect: Connect) -> None:
-    operator = await connect()
-    for key in ("a", "b", "c"):
-        (first, made), (second, made_too), waited = await overlap(
-            connect,
-            partial(enqueue_or_find, dedupe_key=key),
-            partial(enqueue_or_find, dedupe_key=key),
-        )
-        assert (first, made, made_too) == (second, True, False)
-        assert waited
-    connections = await many(connect, 8)
-    for turn in range(5):
-        found = await asyncio.gather(*(enqueue(c, dedupe_key=f"turn {turn}") for c in connections))
-        assert len(set(found)) == 1
-    assert await count(operator, "ready") == 8
-
-
-async def dedupe_key_is_free_after_a_rollback(connect: Connect) -> None:
-    one, two = await many(connect, 2)
-    transaction = one.transaction()
-    await transaction.start()
-    lost = await enqueue(one, dedupe_key="k")
-    task = asyncio.create_task(enqueue_or_find(two, dedupe_key="k"))
-    await transaction.rollback()
-    job, made = await task
-    assert made
-    assert job != lost
-    assert await status(one, job) == "queued"
-
-
-async def dedupe_key_is_free_after_a_claim(connect: Connect) -> None:
-    operator = await connect()
-    worker = await register(operator)
-    first = await enqueue(operator, dedupe_key="k")
-    claimed, (second, made), waited = await overlap(
-        connect, lambda c: claim(c, worker), lambda c: enqueue_or_find(c, dedupe_key="k")
-    )
-    assert waited
-    assert [attempt.job_id for attempt in claimed] == [first]
-    assert made
-    assert second != first
-    # The other way round: whoever was answered with a job can rely on it, claimed or not.
-    (found, made), claimed, waited = await overlap(
-        connect, lambda c: enqueue_or_find(c, dedupe_key="k"), lambda c: claim(c, worker)
-    )
-    assert (found, made, waited) == (second, False, False)
-    assert [attempt.job_id for attempt in claimed] == [second]
 
 
 async def resource_lock_is_free_when_its_job_ends(connect: Connect) -> None:
@@ -185,6 +137,30 @@ async def late_waiter_of_a_deleted_job_is_released(connect: Connect) -> None:
         assert await status(operator, waiter) == then
 
 
+async def every_waiter_is_looked_at_while_an_old_transaction_is_open(connect: Connect) -> None:
+    """More waiters than one look takes stand before an early one, and all must be looked at again."""
+    old, finisher, operator = await many(connect, 3)
+    worker = await register(operator)
+    async with old.transaction():
+        await old.fetchval("select pg_current_xact_id()")
+        endless = await enqueue(operator, needs_approval=True)
+        many_waiters = "select cardinality(job_ids) from fenceline.enqueue_many('work', array_fill('{}'::json, $1), $2)"
+        await operator.execute(many_waiters, [2100], json.dumps({"after": [endless]}))
+        for _ in range(3):
+            await maintain(operator)
+        await enqueue(operator)
+        attempt = await claim_one(operator, worker)
+        async with finisher.transaction():
+            assert await finish(finisher, attempt) == "accepted"
+            early = await enqueue(operator, after=[attempt.job_id])
+            await maintain(operator)
+            assert await count(operator, "dependency_check", "seen_xid is null") == 0
+        for _ in range(4):
+            await maintain(operator)
+        assert await status(operator, early) == "queued"
+        assert await count(operator, "dependency_check") == 2101
+
+
 async def approval_and_dependencies_are_both_gates(connect: Connect) -> None:
     operator = await connect()
     worker = await register(operator)
@@ -202,6 +178,36 @@ async def approval_and_dependencies_are_both_gates(connect: Connect) -> None:
         assert await status(operator, job) == "queued"
 
 
+async def approval_that_is_demanded_cannot_be_left_out(connect: Connect) -> None:
+    operator = await connect()
+    declare = "select fenceline.declare_kinds($1)"
+    await operator.execute(declare, '{"work": {"needs_approval": true}, "free": {"needs_approval": false}}')
+    await operator.execute("""select fenceline.set_lane('careful', '{"needs_approval": true, "kinds": ["listed"]}')""")
+    for kind, options in (
+        ("work", "{}"), ("work", '{"needs_approval": false}'), ("work", '{"priority": 3}'), ("listed", "{}"),
+        ("listed", '{"lane": "default"}'), ("free", '{"lane": "careful"}'),
+    ):  # fmt: skip
+        job = await operator.fetchval("select job_id from fenceline.enqueue($1, '{}', $2)", kind, options)
+        assert await status(operator, job) == "awaiting_approval", (kind, options)
+    each = "select job_ids from fenceline.enqueue_each($1, $2, $3)"
+    for kind in ("work", "listed"):
+        for job in await operator.fetchval(each, kind, ["{}", "{}"], ['{"key": "a"}', '{"key": "b"}']):
+            assert await status(operator, job) == "awaiting_approval", kind
+    job = await operator.fetchval("select job_id from fenceline.enqueue('free')")
+    assert await status(operator, job) == "queued"
+
+
+async def nobody_approves_his_own_job(connect: Connect) -> None:
+    operator = await connect()
+    options = '{"needs_approval": true}'
+    job = await operator.fetchval("select job_id from fenceline.enqueue('work', '{}', $1, 'ann')", options)
+    with contextlib.suppress(asyncpg.PostgresError):
+        await operator.fetchval("select fenceline.approve_job($1, 'ann')", job)
+    assert await status(operator, job) == "awaiting_approval"
+    await operator.execute("select fenceline.set_approval(false)")
+    assert await operator.fetchval("select fenceline.approve_job($1, 'ann')", job) == "queued"
+
+
 async def key_admits_one_while_claims_overlap(connect: Connect) -> None:
     operator = await connect()
     worker = await register(operator)
@@ -211,9 +217,10 @@ async def key_admits_one_while_claims_overlap(connect: Connect) -> None:
         await enqueue(connection, key="k")
         return await claim(connection, worker)
 
-    first, second, _ = await overlap(connect, lambda c: claim(c, worker), enqueue_and_claim)
+    first, second, waited = await overlap(connect, lambda c: claim(c, worker), enqueue_and_claim)
     assert len(first) == 1
     assert second == [], "the key has one holder"
+    assert waited, "whoever counts the holders of a key does so after admissions of the same key under way"
     await maintain(operator)
     assert await count(operator, "key_holder") == 1
     assert await claim(operator, worker) == []
@@ -277,9 +284,6 @@ async def group_is_complete_before_it_is_waited_for(connect: Connect) -> None:
 
 GATE_SCENARIOS = (
     group_is_complete_before_it_is_waited_for,
-    dedupe_key_makes_one_job,
-    dedupe_key_is_free_after_a_rollback,
-    dedupe_key_is_free_after_a_claim,
     resource_lock_is_free_when_its_job_ends,
     last_two_children_release_the_fan_in_once,
     many_children_release_the_fan_in_once,
@@ -287,7 +291,10 @@ GATE_SCENARIOS = (
     early_waiter_is_released,
     waiter_unseen_by_an_old_snapshot_is_released,
     late_waiter_of_a_deleted_job_is_released,
+    every_waiter_is_looked_at_while_an_old_transaction_is_open,
     approval_and_dependencies_are_both_gates,
+    approval_that_is_demanded_cannot_be_left_out,
+    nobody_approves_his_own_job,
     key_admits_one_while_claims_overlap,
     freed_key_admits_the_next,
     open_user_transaction_holds_up_nobody,

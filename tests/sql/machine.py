@@ -10,15 +10,16 @@ from uuid import UUID, uuid4
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
-from tests.sql.clock import MOVE_CLOCK, START
+from tests.sql.clock import MOVE_CLOCK, RAN_MEANWHILE, START
 from tests.sql.machine_base import LANES, PICK, PLACE, RARELY, WORKERS
 from tests.sql.machine_operators import Operators
-from tests.sql.model import LEASE_SECONDS, Job
+from tests.sql.machine_waits import Waits
+from tests.sql.model import ADMISSION_SECONDS, LEASE_SECONDS, Job
 
 LIMIT = st.integers(1, 2)
 POLICY = st.sampled_from(["success", "always"])
 OUTCOMES = st.sampled_from(
-    ["succeeded", "succeeded_with_errors", "failed", "failed_for_good", "cancelled", "snoozed", "released"]
+    ["succeeded", "succeeded_with_errors", "failed", "failed_for_good", "cancelled", "snoozed", "released", "refused"]
 )
 # Few options per job: with many, hardly a job would ever become claimable.
 OPTIONS = st.lists(
@@ -32,6 +33,7 @@ OPTIONS = st.lists(
         st.tuples(st.just("resource_lock"), st.sampled_from(["r0", "r1"])),
         st.tuples(st.just("key"), st.sampled_from(["k0", "k0", "k1"])),
         st.tuples(st.just("needs_approval"), st.just(True)),
+        st.tuples(st.just("runner"), st.sampled_from(["w0", "w1", {"zone": "a"}, {"zone": "b"}])),
         st.tuples(st.just("after"), st.lists(PICK, min_size=1, max_size=3)),
     ),
     min_size=1,
@@ -39,7 +41,7 @@ OPTIONS = st.lists(
 ).map(dict)
 
 
-class Queue(Operators):
+class Queue(Operators, Waits):
     """What producers, workers and time may do, and operators, in any order."""
 
     # Producers ---------------------------------------------------------------------------------------------
@@ -57,6 +59,8 @@ class Queue(Operators):
         given = {"lane": lane} | options
         if "key" in given:
             given["key_limit"] = limit
+        if "dedupe_key" in given and limit == 1:
+            given["dedupe_until"] = "finished"
         if "after" in given:
             given["after"] = sorted({self.job(pick).id for pick in given["after"] if self.model.jobs})
         fields = {name: value for name, value in given.items() if name != "idempotency_key"}
@@ -68,9 +72,10 @@ class Queue(Operators):
         draft = Job(id=0, **(fields | {"after": frozenset(fields.get("after", ())), "policy": policy}))
         if given.get("after"):
             given["after"] = {"jobs": given["after"], "policy": policy}
+        said = json.dumps(given, sort_keys=True)
         answers = self.both(
-            lambda: self.sql("select job_id, created from fenceline.enqueue('work', '{}', %s)", json.dumps(given)),
-            lambda: self.model.existing(draft, given.get("idempotency_key")),
+            lambda: self.sql("select job_id, created from fenceline.enqueue('work', '{}', %s)", said),
+            lambda: self.model.existing(draft, given.get("idempotency_key"), said),
         )
         if answers is None:
             return
@@ -82,7 +87,15 @@ class Queue(Operators):
             draft.id = job_id
             self.model.add(draft)
         if "idempotency_key" in given:
-            self.model.requests.setdefault(given["idempotency_key"], job_id)
+            self.model.requests.setdefault(given["idempotency_key"], (job_id, said))
+
+    @precondition(lambda self: any(job.dedupe_key for job in self.model.jobs.values()))
+    @rule(pick=PICK, limit=LIMIT)
+    def enqueue_again(self, pick: int, limit: int) -> None:
+        """A key that some job has, or had: one that runs rather than one that is over."""
+        jobs = [job for job in self.model.jobs.values() if job.dedupe_key]
+        candidates = [job for job in jobs if job.attempt] or [job for job in jobs if job.unfinished] or jobs
+        self.enqueue("default", {"dedupe_key": candidates[pick % len(candidates)].dedupe_key}, limit, "success")
 
     @rule(count=st.integers(1, 3))
     def enqueue_many(self, count: int) -> None:
@@ -129,6 +142,42 @@ class Queue(Operators):
             worker=place,
         )
 
+    @precondition(lambda self: self.model.jobs)
+    @rule(place=PLACE, lane=LANES, picks=st.lists(PICK, min_size=1, max_size=4))
+    def claim_named(self, place: int, lane: str, picks: list[int]) -> None:
+        """Messages arrive, for any jobs, whatever has become of them."""
+        number, request_id = self.workers[place], uuid4()
+        named = sorted({self.job(pick).id for pick in picks})
+        text: LiteralString = (
+            "select job_id, attempt_id, token from fenceline.claim_named_jobs(%s, %s, %s::bigint[], null, %s)"
+        )
+        answers = self.both(
+            lambda: self.sql(text, number, lane, named, request_id, worker=place),
+            lambda: self.model.claim(
+                number, lane, len(named), alone=False, request_id=request_id, named=frozenset(named)
+            ),
+        )
+        if answers is None:
+            self.register(place)  # its lease is over
+            return
+        rows, claimed = answers
+        assert [row[0] for row in rows] == [job.id for job in claimed], "what the messages name, in the lane's order"
+        for (_, attempt_id, token), job in zip(rows, claimed, strict=True):
+            job.token, self.attempt(job).attempt_id = token, attempt_id
+
+    @rule(lane=LANES)
+    def take_messages(self, lane: str) -> None:
+        """Every message is for a job that can be claimed now; none is sent twice while it is under way."""
+        delivery = "arq" if lane in self.model.delivered else "postgres"
+        self.model.admit_keys(since=self.model.now - ADMISSION_SECONDS)
+        under_way = {job_id for (job_id,) in self.sql("select job_id from fenceline.message")}
+        sent = [row[0] for row in self.sql("select * from fenceline.take_messages(%s, %s)", delivery, [lane])]
+        jobs = [self.model.jobs[job_id] for job_id in sent]
+        assert not sent or (delivery == "arq" and self.model.enabled[lane])
+        assert all(job.place == "ready" and job.lane == lane and job.deaths is None for job in jobs)
+        assert jobs == sorted(jobs, key=lambda job: (-job.priority, job.seq))
+        assert not under_way & set(sent)
+
     @precondition(lambda self: self.model.running())
     @rule(pick=PICK)
     def start(self, pick: int) -> None:
@@ -153,7 +202,12 @@ class Queue(Operators):
     @precondition(lambda self: self.model.running())
     @rule(pick=PICK, outcome=OUTCOMES)
     def finish_one(self, pick: int, outcome: str) -> None:
+        """Who refuses the args asks for more, and must not get the job again."""
+        job = self.live(pick)
+        place = self.workers.index(self.attempt(job).worker)
         self.finish([pick], outcome, 0)
+        if outcome == "refused":
+            self.claim(place, job.lane, 3, alone=False)
 
     @precondition(lambda self: self.model.ended)
     @rule(pick=PICK, outcome=OUTCOMES, same=st.booleans())
@@ -231,6 +285,7 @@ class Queue(Operators):
     @rule(seconds=st.sampled_from([1, 1, 3, 8, 20, 40]))
     def pass_time(self, seconds: int) -> None:
         self.connections[-1].execute(MOVE_CLOCK, (seconds,))
+        self.connections[-1].execute(RAN_MEANWHILE)
         self.model.now += seconds
 
     @rule(place=PLACE)

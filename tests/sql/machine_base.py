@@ -1,5 +1,6 @@
 """The connections of the state machine, and the comparison of database and model after every step."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, ClassVar, LiteralString
@@ -15,6 +16,9 @@ from tests.sql.observed import RESET, Observed, observe
 
 WORKERS = 3
 
+#: What the handlers of the workers take; the first is of a version that does not say.
+SIGNATURES = (None, "work old", "work new")
+
 PICK = st.integers(0, 10**6)  # one of however many there are
 PLACE = st.integers(0, WORKERS - 1)
 RARELY = st.sampled_from([False, False, False, True])
@@ -27,6 +31,10 @@ START_EMPTY = f"""
 insert into fenceline.maintenance values ('upkeep', fenceline.clock() + interval '1 day');
 select fenceline.set_lane('narrow', '{{"slots": 2, "stale_timeout_seconds": {STALE_SECONDS}, "enabled": true}}');
 """
+#: What a session remembers of the clock (clock_step) is of another run's clock.
+FORGET_VISITS = (
+    "select set_config('fenceline.seen_at', '', false), set_config('fenceline.usual_gap_seconds', '', false)"
+)
 
 
 class MachineBase(RuleBasedStateMachine):
@@ -57,6 +65,8 @@ class MachineBase(RuleBasedStateMachine):
         self.terminal: dict[int, str] = {}
 
     def start_empty(self) -> None:
+        for connection in self.connections:
+            connection.execute(FORGET_VISITS)
         self.connections[-1].execute(START_EMPTY.encode())
         for place in range(WORKERS):
             self.register(place)
@@ -81,9 +91,28 @@ class MachineBase(RuleBasedStateMachine):
         return None
 
     def register(self, place: int) -> None:
-        [(number,)] = self.sql("select fenceline.register_worker('w', %s)", LEASE_SECONDS, worker=place)
+        name, labels = f"w{place}", {"zone": "ab"[place % 2]}
+        [(number,)] = self.sql(
+            "select fenceline.register_worker(%s, %s, p_labels => %s)",
+            *(name, LEASE_SECONDS, json.dumps(labels)),
+            worker=place,
+        )
         self.workers[place] = number
-        self.model.workers[number] = Worker(self.model.now, self.model.now + LEASE_SECONDS)
+        tells_starts = place != 0  # the first is of a version that does not
+        if tells_starts:
+            self.sql("select fenceline.promise_starts(%s)", number, worker=place)
+        signature = SIGNATURES[place]
+        if signature is not None:
+            handler = json.dumps({signature: {"takes": {}, "extra": False}})
+            self.sql("select fenceline.declare_signatures(%s, %s)", number, handler, worker=place)
+        self.model.workers[number] = Worker(
+            self.model.now,
+            self.model.now + LEASE_SECONDS,
+            name,
+            labels,
+            tells_starts=tells_starts,
+            signature=signature,
+        )
 
     # Picking -----------------------------------------------------------------------------------------------
 
@@ -118,8 +147,7 @@ class MachineBase(RuleBasedStateMachine):
 
         unfinished = [job for job in jobs.values() if job.unfinished]
         assert observed.locks == {(job.resource_lock, job.id) for job in unfinished if job.resource_lock}
-        unclaimed = [job for job in unfinished if job.dedupe_key and not job.claimed_once]
-        assert observed.dedupes == {(job.dedupe_key, job.id) for job in unclaimed}
+        assert observed.dedupes == {(job.dedupe_key, job.id) for job in unfinished if job.dedupe_key}
         assert observed.key_holders == {(job.key, job.id) for job in unfinished if job.holds_key}
         assert observed.dependencies == {(other, job.id) for job in jobs.values() for other in job.pending}
         assert all(jobs[after].unfinished for after, _ in observed.dependencies)

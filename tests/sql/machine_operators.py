@@ -45,11 +45,13 @@ class Operators(MachineBase):
     @rule(pick=PICK)
     def retry(self, pick: int) -> None:
         old = self.job(pick)
-        fields = ("lane", "max_attempts", "resource_lock", "key", "key_limit", "needs_approval")
-        draft = Job(id=0, priority=old.first_priority, **{name: getattr(old, name) for name in fields})
+        fields = ("lane", "max_attempts", "resource_lock", "key", "key_limit", "needs_approval", "policy", "runner")
+        draft = Job(id=0, priority=old.first_priority, retry_of=old.id, **{name: getattr(old, name) for name in fields})
+        draft.waits_done, draft.signals = old.waits_done, list(old.signals)
 
         def model() -> None:
             require(not old.unfinished)
+            draft.after = self.model.retry_parents(old)
             self.model.existing(draft, None)
 
         answers = self.both(lambda: self.sql("select job_id from fenceline.retry_job(%s)", old.id), model)
@@ -68,11 +70,14 @@ class Operators(MachineBase):
         if answers is not None:
             assert answers[0] == [(job.priority,)]
             job.priority = priority
+            if job.place == "key" and job.key is not None:
+                self.model.key_checks[job.key].append(self.model.now)
 
-    @rule(lane=LANES, slots=st.sampled_from([None, None, 3, 2, 1, 0]), drained=RARELY)
-    def set_lane(self, lane: str, slots: int | None, drained: bool) -> None:  # noqa: FBT001 - drawn by name
-        changes = json.dumps({"slots": slots, "enabled": not drained})
+    @rule(lane=LANES, slots=st.sampled_from([None, None, 3, 2, 1, 0]), drained=RARELY, delivered=RARELY)
+    def set_lane(self, lane: str, slots: int | None, drained: bool, delivered: bool) -> None:  # noqa: FBT001 - drawn
+        changes = json.dumps({"slots": slots, "enabled": not drained, "delivery": "arq" if delivered else None})
         self.sql("select fenceline.set_lane(%s, %s)", lane, changes)
+        self.model.delivered = self.model.delivered - {lane} | ({lane} if delivered else set())
         self.model.slots[lane], self.model.enabled[lane] = slots, not drained
 
     @rule(draining=RARELY)

@@ -1,54 +1,287 @@
-"""Broken variants of the functions, each with the scenario that must notice.
-
-A mutant is a replacement in the text of the real file. The text must occur exactly once: when a function changes, its
-mutants break loudly instead of testing nothing.
-"""
-
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+"""Broken variants of the functions, each with the scenario that must notice (see mutation.py)."""
 
 from tests.sql import (
     claim_scenarios,
     context_scenarios,
+    dedupe_scenarios,
     end_scenarios,
     gate_scenarios,
+    isolation_scenarios,
+    key_scenarios,
+    lane_scenarios,
     lock_scenarios,
+    open_scenarios,
+    refusal_scenarios,
+    retry_scenarios,
     schedule_scenarios,
+    test_claim_jobs,
+    test_enqueue,
+    test_enqueue_each,
+    test_explain_job,
+    test_list_phases,
+    test_note_refused_writes,
+    test_open_session,
+    test_retry_job,
+    test_run_job_now,
+    test_start_as_runner,
+    test_take_messages,
+    trigger_scenarios,
+    upkeep_scenarios,
 )
-from tests.sql.sessions import Connect
+from tests.sql.clock_mutants import CLOCK_MUTANTS
+from tests.sql.lock_mutants import LOCK_MUTANTS
+from tests.sql.mutation import mutant, on_queue
+from tests.sql.wait_mutants import WAIT_MUTANTS
 
-from fenceline.database.schema_files import read_schema_files
-
-Scenario = Callable[[Connect], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    name: str
-    function: str
-    replacements: tuple[tuple[str, str], ...]
-    caught_by: Scenario | None  # None: a short run of the state machine
-    prepare: str = ""  # SQL that has to run first
-
-    def sql(self) -> str:
-        """The broken function. Raises ValueError when the real one no longer reads as expected."""
-        [text] = [file.text for file in read_schema_files().code if file.name == self.function]
-        for old, new in self.replacements:
-            if text.count(old) != 1:
-                raise ValueError(
-                    f"mutant {self.name}: {self.function}.sql has {text.count(old)} times, not once: {old}"
-                )
-            text = text.replace(old, new)
-        return self.prepare + text
-
-
-def mutant(
-    name: str, function: str, old: str, new: str, caught_by: Scenario | None, *more: tuple[str, str], prepare: str = ""
-) -> Mutant:
-    return Mutant(name, function, ((old, new), *more), caught_by, prepare)
-
+#: Two lines of every scan for claimable jobs, with their indent.
+_RUNS_HERE = (
+    "{}and fenceline.runs_kind(p_kinds, r.kind) and coalesce(r.runner <@ p_claimer, true) and (r.deaths is null)"
+    " <> p_alone\n"
+)
+_NOT_REFUSED = (
+    "{}and (r.uses & 512 /* refused */ is distinct from 512 or not fenceline.is_refused_by(r.job_id, p_claimer))\n"
+)
 
 MUTANTS = (
+    *CLOCK_MUTANTS,
+    *LOCK_MUTANTS,
+    *WAIT_MUTANTS,
+    mutant(
+        "live_attempts_are_noted_as_refused",
+        "note_refused_writes",
+        "where exists (select 1 from fenceline.ended_attempt(g.job_id, g.attempt_id))",
+        "where true",
+        on_queue(test_note_refused_writes.test_of_live_attempts_and_of_those_that_never_were_nothing_is_noted),
+    ),
+    mutant(
+        "refused_writes_are_not_counted",
+        "note_refused_writes",
+        "least(w.times::bigint + excluded.times, 2000000000)",
+        "w.times",
+        on_queue(test_note_refused_writes.test_they_are_counted_by_attempt_and_sort),
+    ),
+    mutant(
+        "refused_writes_outlive_the_job",
+        "forget_jobs",
+        "  delete from fenceline.refused_write where job_id = any(p_job_ids);\n",
+        "",
+        on_queue(test_note_refused_writes.test_they_go_with_the_job),
+    ),
+    mutant(
+        "code_opens_many_sessions",
+        "open_session",
+        "delete from fenceline.login_code c where c.hash = p_code and c.expires_at > v_now returning c.token into v_id",
+        "select c.token into v_id from fenceline.login_code c where c.hash = p_code and c.expires_at > v_now",
+        on_queue(test_open_session.test_a_code_opens_one_session),
+    ),
+    mutant(
+        "code_for_ever",
+        "open_session",
+        "c.hash = p_code and c.expires_at > v_now",
+        "c.hash = p_code",
+        on_queue(test_open_session.test_a_code_is_good_for_its_time_only),
+    ),
+    mutant(
+        "session_of_a_revoked_token",
+        "open_session",
+        "(t.hash = p_token or t.id = v_id) and t.revoked_at is null and",
+        "(t.hash = p_token or t.id = v_id) and",
+        on_queue(test_open_session.test_a_revoked_token_opens_none),
+    ),
+    mutant(
+        "session_outlives_its_token",
+        "identify_session",
+        "t.id is not null and t.revoked_at is null and",
+        "t.id is not null and",
+        on_queue(test_open_session.test_a_session_ends_with_its_token),
+    ),
+    mutant(
+        "session_for_ever",
+        "identify_session",
+        "where s.hash = p_hash and s.expires_at > fenceline.clock()",
+        "where s.hash = p_hash",
+        on_queue(test_open_session.test_a_session_ends_after_its_time),
+    ),
+    mutant(
+        "run_now_jumps_the_queue",
+        "run_job_now",
+        "row(v_timer.job_id, fenceline.next_id(),",
+        "row(v_timer.job_id, v_timer.seq,",
+        on_queue(test_run_job_now.test_it_joins_at_the_tail),
+    ),
+    mutant(
+        "run_now_without_the_key",
+        "run_job_now",
+        "v_timer.deaths, v_timer.uses, v_now",
+        "v_timer.deaths, v_timer.uses & ~4, v_now",
+        on_queue(test_run_job_now.test_its_key_still_holds),
+    ),
+    mutant(
+        "run_now_of_a_foreign_job",
+        "run_job_now",
+        "fenceline.find_job(p_job_id, p_tenant)",
+        "fenceline.find_job(p_job_id, null)",
+        on_queue(test_run_job_now.test_another_tenants_job_is_a_missing_one),
+    ),
+    mutant(
+        "each_of_many_under_one_idempotency_key",
+        "enqueue_each",
+        "|| '#' || e.n",
+        "|| ''",
+        on_queue(
+            test_enqueue_each.test_the_same_call_sent_again_finds_its_jobs,
+            own=[{}, {"key": "k"}],
+            shared={"idempotency_key": "all"},
+        ),
+    ),
+    mutant(
+        "dedupe_key_of_the_same_call_overlooked",
+        "take_free_keys",
+        "t.id in (select d.job_id from deduped d)",
+        "true",
+        on_queue(test_enqueue_each.test_it_makes_what_single_calls_would_make),
+    ),
+    mutant(
+        "idempotency_key_of_the_same_call_overlooked",
+        "take_free_keys",
+        "g.id in (select k.job_id from known k)",
+        "true",
+        on_queue(test_enqueue_each.test_it_makes_what_single_calls_would_make),
+    ),
+    mutant(
+        "group_of_the_same_call_overlooked",
+        "insert_gated_jobs",
+        "and v_after -> 'group' is null",
+        "",
+        on_queue(test_enqueue_each.test_each_waits_for_those_of_its_group_before_it),
+    ),
+    mutant(
+        "starts_of_other_tokens",
+        "foreign_attempts",
+        "w.runner and w.owner = p_owner",
+        "w.runner",
+        on_queue(test_start_as_runner.test_nobody_writes_for_a_runner_of_another_token, function="start_as_runner"),
+    ),
+    mutant(
+        "reports_for_workers",
+        "foreign_attempts",
+        "w.runner and w.owner = p_owner",
+        "w.owner = p_owner",
+        on_queue(test_start_as_runner.test_nobody_writes_for_a_worker, function="report_as_runner"),
+    ),
+    mutant(
+        "starts_of_foreign_jobs",
+        "foreign_attempts",
+        "j.id is null or j.tenant <> p_tenant",
+        "j.id is null",
+        on_queue(test_start_as_runner.test_another_tenants_job_is_a_missing_one, function="start_as_runner"),
+    ),
+    mutant(
+        "starts_although_refused",
+        "start_as_runner",
+        "where i <> all(v_refused) order by i",
+        "order by i",
+        on_queue(test_start_as_runner.test_nobody_writes_for_a_runner_of_another_token, function="start_as_runner"),
+    ),
+    mutant(
+        "reports_although_refused",
+        "report_as_runner",
+        "if verdict is not null then\n      return next;\n    elsif",
+        "if verdict is not null then\n      return next;\n    end if;\n    if",
+        on_queue(test_start_as_runner.test_nobody_writes_for_a_runner_of_another_token, function="report_as_runner"),
+    ),
+    mutant(
+        "reports_written_twice",
+        "report_as_runner",
+        "v_given.lines, v_given.first)",
+        "v_given.lines, null)",
+        on_queue(test_start_as_runner.test_a_report_sent_again_is_written_once),
+    ),
+    mutant(
+        "parts_of_a_report_in_any_order",
+        "report_as_runner",
+        "order by g.job_id, g.n ",
+        "order by g.job_id, -g.n ",
+        on_queue(test_start_as_runner.test_parts_of_one_report_are_written_in_their_order),
+    ),
+    mutant(
+        "starts_with_the_times_of_others",
+        "start_as_runner",
+        "array(select p_ran_seconds[i] from given)",
+        "p_ran_seconds",
+        on_queue(test_start_as_runner.test_how_long_ago_each_started_goes_with_its_attempt),
+    ),
+    mutant(
+        "delivered_jobs_for_anybody",
+        "claim_jobs",
+        "(v_lane.delivery <> 'postgres' and v_named is not true and not p_alone)",
+        "false",
+        on_queue(test_take_messages.test_a_delivered_lane_gives_its_jobs_to_those_with_a_message_only),
+    ),
+    mutant("message_claims_any_job", "pick_named", "r.job_id = any(p_job_ids) and", "", None),
+    mutant(
+        "message_claims_a_suspect",
+        "pick_named",
+        "and r.deaths is null",
+        "",
+        on_queue(test_take_messages.test_suspects_are_claimed_from_the_database),
+    ),
+    mutant(
+        "message_claims_in_any_lane",
+        "pick_named",
+        "and r.lane = p_lane",
+        "",
+        on_queue(test_take_messages.test_slots_drain_rate_kinds_and_addresses_hold_for_messages_too),
+    ),
+    mutant(
+        "message_for_somebody_else",
+        "pick_named",
+        "and coalesce(r.runner <@ p_claimer, true)",
+        "",
+        on_queue(test_take_messages.test_slots_drain_rate_kinds_and_addresses_hold_for_messages_too),
+    ),
+    mutant(
+        "sent_while_under_way",
+        "take_messages",
+        "and not exists (select 1 from fenceline.message m where m.job_id = r.job_id)",
+        "",
+        on_queue(test_take_messages.test_a_queued_job_is_sent_once_in_the_lanes_order),
+    ),
+    mutant(
+        "more_messages_than_slots",
+        "take_messages",
+        "least(p_window, fenceline.free_slots(v_lane),",
+        "least(p_window,",
+        on_queue(test_take_messages.test_a_lane_with_slots_has_no_more_messages_than_free_slots),
+    ),
+    mutant(
+        "sent_for_a_drained_lane",
+        "take_messages",
+        "and l.enabled and l.delivery = p_delivery;",
+        "and l.delivery = p_delivery;",
+        on_queue(test_take_messages.test_a_drained_lane_is_silent_and_resumes),
+    ),
+    mutant(
+        "keys_not_admitted_by_senders",
+        "take_messages",
+        "perform fenceline.admit_keys(",
+        "perform fenceline.id_time(",
+        on_queue(test_take_messages.test_keys_are_admitted_by_whoever_sends),
+    ),
+    mutant(
+        "lost_messages_stay_lost",
+        "resend_messages",
+        "m.sent_at <= fenceline.clock() - make_interval(secs => p_seconds)",
+        "false",
+        on_queue(test_take_messages.test_a_message_that_no_claim_answers_is_sent_again),
+    ),
+    mutant(
+        "claimed_messages_under_way",
+        "claim_named_jobs",
+        "where m.job_id = any(p_job_ids) and",
+        "where false and",
+        on_queue(test_take_messages.test_what_becomes_claimable_again_is_sent_again),
+    ),
     mutant(
         "finish_without_fence",
         "finish_attempts",
@@ -80,8 +313,8 @@ MUTANTS = (
     mutant(
         "sweep_without_rotation",
         "sweep",
-        "for v_run in delete from fenceline.running r where r.worker_id = any(v_lost) returning r.* loop",
-        "for v_run in select r.* from fenceline.running r where r.worker_id = any(v_lost) loop",
+        "where r.job_id = g.job_id and r.attempt_id = g.attempt_id;",
+        "where false;",
         end_scenarios.sweep_and_finish_have_one_winner,
     ),
     mutant(
@@ -94,9 +327,10 @@ MUTANTS = (
     mutant(
         "start_without_fence",
         "start_attempts",
-        "where r.job_id = g.job_id and r.attempt_id = g.attempt_id",
-        "where r.job_id = g.job_id",
+        "where r.job_id = g.job_id and r.attempt_id = g.attempt_id and r.ctid",
+        "where r.job_id = g.job_id and r.ctid",
         end_scenarios.late_writes_change_nothing,
+        (" and r.attempt_id = any(p_attempt_ids) order by", " order by"),
     ),
     mutant(
         "log_without_fence",
@@ -108,8 +342,8 @@ MUTANTS = (
     mutant(
         "release_not_refunded",
         "end_attempt",
-        "v_number := p_run.number - 1;",
-        "v_number := p_run.number;",
+        "v_outcome := p_asked;\n      v_number := p_run.number - 1;",
+        "v_outcome := p_asked;\n      v_number := p_run.number;",
         end_scenarios.late_writes_change_nothing,
     ),
     mutant(
@@ -127,11 +361,240 @@ MUTANTS = (
         claim_scenarios.rate_is_not_refilled_twice_while_claims_wait,
     ),
     mutant(
+        "address_forgotten_on_the_way_back",
+        "end_attempt",
+        "    v_uses := v_uses & ~64 /* children */;\n",
+        "    v_uses := v_uses & ~64 /* children */;\n  end if;\n"
+        "  if v_uses & 256 /* addressed */ <> 0 then v_uses := v_uses & ~256 /* addressed */;\n",
+        claim_scenarios.an_addressed_job_is_for_whom_it_is_meant,
+    ),
+    mutant("addressed_to_any_name", "claimer", "'name', w.name", "'name', 'w0'", None),
+    mutant(
+        "addressed_jobs_for_all",
+        "pick_ready",
+        "          where r.lane = p_lane and r.priority <= v_high\n"
+        "            and fenceline.runs_kind(p_kinds, r.kind) and coalesce(r.runner <@ p_claimer, true)",
+        "          where r.lane = p_lane and r.priority <= v_high\n"
+        "            and fenceline.runs_kind(p_kinds, r.kind)",
+        claim_scenarios.an_addressed_job_is_for_whom_it_is_meant,
+    ),
+    mutant(
+        "addressed_jobs_for_all_above_the_floor",
+        "pick_ready",
+        "r.seq >= p_floor_seqs[v_i]\n"
+        "            and fenceline.runs_kind(p_kinds, r.kind) and coalesce(r.runner <@ p_claimer, true)",
+        "r.seq >= p_floor_seqs[v_i]\n            and fenceline.runs_kind(p_kinds, r.kind)",
+        claim_scenarios.an_addressed_job_is_for_whom_it_is_meant,
+    ),
+    mutant(
+        "addressed_suspects_for_all",
+        "pick_suspects",
+        " and coalesce(r.runner <@ p_claimer, true)",
+        "",
+        claim_scenarios.an_addressed_job_is_for_whom_it_is_meant,
+    ),
+    *(
+        mutant(
+            f"refused_job_for_all_{name}",
+            name,
+            f"{scan}{_RUNS_HERE.format(indent)}{_NOT_REFUSED.format(indent)}",
+            f"{scan}{_RUNS_HERE.format(indent)}",
+            refusal_scenarios.a_refused_job_goes_to_whom_it_fits,
+        )
+        for name, scan, indent in (
+            ("pick_ready", "r.priority <= v_high\n", " " * 12),
+            ("pick_fair", "     where r.fair and r.lane = p_lane and r.tenant <= v_served\n", " " * 7),
+            ("pick_tenant", "          where r.lane = p_lane and r.tenant = p_tenant\n", " " * 12),
+        )
+    ),
+    mutant(
+        "refused_suspect_for_all",
+        "pick_suspects",
+        "(r.uses & 512 /* refused */ is distinct from 512 or not fenceline.is_refused_by(r.job_id, p_claimer))",
+        "true",
+        refusal_scenarios.a_refused_job_goes_to_whom_it_fits,
+    ),
+    mutant(
+        "refusal_not_refunded",
+        "end_attempt",
+        "v_number := greatest(p_run.number - 1, 0);",
+        "v_number := p_run.number;",
+        refusal_scenarios.a_refused_job_goes_to_whom_it_fits,
+    ),
+    mutant(
+        "refused_job_waits_for_nobody",
+        "end_attempt",
+        "v_refused is null or fenceline.count_takers(v_job, p_run.lane, v_refused) = 0",
+        "v_refused is null",
+        refusal_scenarios.a_job_that_nobody_takes_fails,
+    ),
+    mutant(
+        "first_refusal_is_the_end",
+        "end_attempt",
+        "v_refused is null or fenceline.count_takers(v_job, p_run.lane, v_refused) = 0",
+        "true",
+        refusal_scenarios.a_refused_job_goes_to_whom_it_fits,
+    ),
+    mutant(
+        "only_the_last_refusal_is_remembered",
+        "note_refusal",
+        "unnest(f.signatures || excluded.signatures)",
+        "unnest(excluded.signatures)",
+        refusal_scenarios.who_refused_is_remembered_until_all_have,
+    ),
+    mutant(
+        "takers_of_other_lanes",
+        "count_takers",
+        "(w.lanes is null or p_lane = any(w.lanes)) and ",
+        "",
+        refusal_scenarios.a_job_that_nobody_takes_fails,
+    ),
+    mutant(
+        "dead_takers",
+        "count_takers",
+        " and w.lease_until > fenceline.clock()",
+        "",
+        refusal_scenarios.a_job_that_nobody_takes_fails,
+    ),
+    mutant(
+        "needed_args_not_asked_for",
+        "takes_args",
+        "t.needed = 'true' and not p_args ? t.name",
+        "false",
+        refusal_scenarios.a_job_that_nobody_takes_fails,
+    ),
+    mutant(
+        "unknown_args_taken",
+        "takes_args",
+        "where not p_signature -> 'takes' ? a.name",
+        "where false",
+        refusal_scenarios.a_job_that_nobody_takes_fails,
+    ),
+    mutant(
+        "refused_for_ever",
+        "verify_refusals",
+        "fenceline.count_takers(v_refused.j, v_refused.lane, v_refused.signatures) = 0",
+        "false",
+        refusal_scenarios.a_job_whose_last_taker_goes_fails_after_a_while,
+    ),
+    mutant(
+        "refused_without_patience",
+        "verify_refusals",
+        "c_patience constant interval := '1 minute';",
+        "c_patience constant interval := '0';",
+        refusal_scenarios.a_job_whose_last_taker_goes_fails_after_a_while,
+    ),
+    mutant(
+        "due_claim_not_waited_for",
+        "await_token",
+        "v_seconds <= 0.03",
+        "v_seconds <= 0",
+        claim_scenarios.a_claim_that_is_due_in_a_moment_is_waited_for,
+    ),
+    mutant(
         "quarantine_forgotten",
         "end_crashed",
         "case when p_deaths >= 3",
         "case when p_deaths >= 99",
         end_scenarios.third_death_alone_is_quarantine,
+    ),
+    mutant(
+        "crash_report_overtakes_a_claim",
+        "report_death",
+        "  perform 1 from fenceline.worker w where w.id = p_worker_id for update;\n",
+        "",
+        end_scenarios.end_of_a_process_waits_for_its_claim_in_flight,
+    ),
+    mutant(
+        "sign_off_overtakes_a_claim",
+        "stop_worker",
+        "  perform 1 from fenceline.worker w where w.id = p_worker_id for update;\n",
+        "",
+        end_scenarios.end_of_a_process_waits_for_its_claim_in_flight,
+    ),
+    mutant(
+        "sign_off_waits_for_a_row",
+        "lock_attempts",
+        "for update skip locked",
+        "for update",
+        end_scenarios.sign_off_goes_on_beside_an_attempt_that_is_held,
+    ),
+    mutant(
+        "who_signs_off_may_claim_again",
+        "stop_worker",
+        "set lease_until = least(w.lease_until, fenceline.clock())",
+        "set lease_until = w.lease_until",
+        end_scenarios.sign_off_goes_on_beside_an_attempt_that_is_held,
+    ),
+    mutant(
+        "end_waits_for_the_lane_of_webhooks",
+        "enqueue_hooks",
+        " where not exists (select 1 from fenceline.lane n where n.name = 'webhooks')",
+        "",
+        open_scenarios.open_change_of_the_lane_of_webhooks_holds_up_no_end,
+    ),
+    mutant(
+        "start_waits_for_a_lane",
+        "declare_kinds",
+        "\n      where not exists (select 1 from fenceline.lane n where n.name = v_kind.says ->> 'lane')",
+        "",
+        open_scenarios.open_change_of_a_lane_holds_up_no_start_of_a_worker,
+    ),
+    mutant(
+        "start_waits_for_a_kind",
+        "declare_kinds",
+        "where k.name = v_kind.name\n        and (k.default_lane",
+        "where false\n        and (k.default_lane",
+        open_scenarios.open_change_of_a_lane_holds_up_no_start_of_a_worker,
+    ),
+    mutant(
+        "start_waits_for_a_schedule",
+        "declare_schedules",
+        "where s.name = v_given.name and s.declared = v_given.says) then",
+        "where false) then",
+        schedule_scenarios.a_program_starts_beside_an_open_change,
+    ),
+    mutant(
+        "start_waits_to_note_a_schedule",
+        "declare_schedules",
+        "for no key update skip locked",
+        "for no key update",
+        schedule_scenarios.a_program_starts_beside_an_open_change,
+    ),
+    mutant(
+        "heartbeat_waits_for_a_row",
+        "keep_leases",
+        "for no key update skip locked",
+        "for no key update",
+        end_scenarios.leases_are_kept_beside_a_row_that_is_held,
+    ),
+    mutant(
+        "crash_report_waits_for_a_row",
+        "report_death",
+        "for update skip locked);",
+        "for update);",
+        end_scenarios.death_is_reported_beside_an_attempt_that_is_held,
+    ),
+    mutant(
+        "lost_without_a_refund",
+        "end_attempt",
+        "p_asked = 'lost' and p_run.started_at is null\n",
+        "false\n",
+        end_scenarios.only_what_has_not_started_is_refunded,
+    ),
+    mutant(
+        "refund_of_what_has_started",
+        "end_attempt",
+        "p_asked = 'lost' and p_run.started_at is null\n",
+        "p_asked = 'lost'\n",
+        end_scenarios.only_what_has_not_started_is_refunded,
+    ),
+    mutant(
+        "refund_without_a_promise",
+        "end_attempt",
+        "where w.id = p_run.worker_id and w.tells_starts)",
+        "where w.id = p_run.worker_id)",
+        end_scenarios.only_what_has_not_started_is_refunded,
     ),
     mutant(
         "heartbeat_releases_fresh_attempts",
@@ -143,21 +606,21 @@ MUTANTS = (
     mutant(
         "expiry_not_checked_at_claim",
         "claim_jobs",
-        "if v_pick.uses & 48 <> 0 then",
+        "if v_pick.uses & 48 /* expires + compares hash */ <> 0 then",
         "if false then",
         end_scenarios.expired_job_is_not_started,
     ),
     mutant(
         "slots_counted_without_lock",
         "claim_jobs",
-        "perform pg_advisory_xact_lock(1179926085, hashtext(p_lane));",
-        "perform pg_advisory_xact_lock_shared(1179926085, hashtext(p_lane));",
+        "take_advisory_lock(1179926085, hashtext(p_lane), not v_exclusive)",
+        "take_advisory_lock(1179926085, hashtext(p_lane), true)",
         claim_scenarios.slots_hold_while_claims_overlap,
     ),
     mutant(
         "lane_changed_without_lock",
         "set_lane",
-        "perform pg_advisory_xact_lock(1179926085, hashtext(p_name));",
+        "perform fenceline.take_verb_lock(1179926085, hashtext(p_name));",
         "",
         claim_scenarios.lowered_slots_start_nothing_above,
     ),
@@ -186,18 +649,91 @@ MUTANTS = (
     mutant(
         "dedupe_without_unique_index",
         "take_dedupe_key",
-        "values (p_tenant, p_key, p_job_id)\n    on conflict (tenant, key) do nothing returning",
+        "values (p_tenant, p_key, p_job_id)\n    on conflict (tenant, key) do nothing;",
         "select p_tenant, p_key, p_job_id\n"
-        "    where not exists (select 1 from fenceline.dedupe where tenant = p_tenant and key = p_key) returning",
-        gate_scenarios.dedupe_key_makes_one_job,
+        "    where not exists (select 1 from fenceline.dedupe where tenant = p_tenant and key = p_key);",
+        dedupe_scenarios.dedupe_key_makes_one_job,
         prepare="alter table fenceline.dedupe drop constraint dedupe_pkey;\n",
     ),
     mutant(
         "dedupe_key_kept_after_claim",
-        "claim_jobs",
-        "if v_pick.uses & 1 <> 0 then",
-        "if false then",
-        gate_scenarios.dedupe_key_is_free_after_a_claim,
+        "dedupe_holder",
+        "j.dedupe_until = 'finished' or",
+        "true or",
+        dedupe_scenarios.dedupe_key_is_free_after_a_claim,
+    ),
+    mutant(
+        "dedupe_key_free_while_running_until_finished",
+        "dedupe_holder",
+        "j.dedupe_until = 'finished' or",
+        "",
+        on_queue(test_enqueue.test_a_dedupe_key_can_be_held_until_the_job_has_finished, outcome="succeeded"),
+    ),
+    mutant(
+        "dedupe_key_free_while_a_retry_waits",
+        "take_dedupe_key",
+        "earlier = nullif(array(\n      select i from unnest(v_row.job_id || v_row.earlier) i "
+        "where fenceline.is_live(i) order by 1), '{}')",
+        "earlier = null",
+        dedupe_scenarios.dedupe_key_comes_back_with_its_job,
+    ),
+    mutant(
+        "dedupe_answer_without_lock",
+        "take_dedupe_key",
+        "for key share;",
+        ";",
+        dedupe_scenarios.asked_job_does_not_start_before_the_commit,
+    ),
+    mutant(
+        "claim_of_a_job_that_was_asked_for",
+        "lock_dedupe_key",
+        "return false;",
+        "return true;",
+        dedupe_scenarios.asked_job_does_not_start_before_the_commit,
+    ),
+    mutant(
+        "claim_waits_for_who_asked",
+        "lock_dedupe_key",
+        "for update skip locked;",
+        "for update;",
+        dedupe_scenarios.asked_job_does_not_start_before_the_commit,
+    ),
+    mutant(
+        "unbounded_claim_of_a_job_that_was_asked_for",
+        "pick_ready",
+        "          where r.lane = p_lane and r.priority <= v_high\n"
+        "            and fenceline.runs_kind(p_kinds, r.kind) and coalesce(r.runner <@ p_claimer, true)"
+        " and (r.deaths is null) <> p_alone\n"
+        "            and (r.uses & 512 /* refused */ is distinct from 512"
+        " or not fenceline.is_refused_by(r.job_id, p_claimer))\n"
+        "            and (r.uses & 1 /* dedupe */ is distinct from 1 or fenceline.lock_dedupe_key(r.job_id, p_lane))",
+        "          where r.lane = p_lane and r.priority <= v_high\n"
+        "            and fenceline.runs_kind(p_kinds, r.kind) and coalesce(r.runner <@ p_claimer, true)"
+        " and (r.deaths is null) <> p_alone\n"
+        "            and (r.uses & 512 /* refused */ is distinct from 512"
+        " or not fenceline.is_refused_by(r.job_id, p_claimer))",
+        dedupe_scenarios.asked_job_does_not_start_before_the_commit,
+    ),
+    mutant(
+        "end_waits_for_who_asked",
+        "give_back_dedupe_keys",
+        "for update of d skip locked",
+        "for update of d",
+        dedupe_scenarios.asked_job_waits_in_every_gate,
+    ),
+    mutant(
+        "dedupe_key_lost_with_a_lock",
+        "verify_dedupe_keys",
+        "perform fenceline.give_back_dedupe_keys(v_ended.ids, v_ended.tenants, v_ended.keys);",
+        "null;",
+        dedupe_scenarios.asked_job_waits_in_every_gate,
+    ),
+    mutant(
+        "old_snapshot_answered_with_a_claimed_job",
+        "dedupe_holder",
+        "perform 1 from fenceline.ready where job_id = v_holder for key share;",
+        "",
+        dedupe_scenarios.old_snapshot_is_not_answered_with_a_claimed_job,
     ),
     mutant(
         "resource_lock_kept_after_end",
@@ -209,8 +745,8 @@ MUTANTS = (
     mutant(
         "key_admission_without_lock",
         "admit_keys",
-        "perform pg_advisory_xact_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key));",
-        "",
+        "not fenceline.take_advisory_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key))",
+        "false",
         gate_scenarios.key_admits_one_while_claims_overlap,
     ),
     mutant(
@@ -222,10 +758,73 @@ MUTANTS = (
     ),
     mutant(
         "fan_in_without_row_lock",
-        "advance_waiters",
-        "for update of h",
-        "",
+        "lock_waiters",
+        "where h.job_id = any(p_job_ids) order by h.job_id for update;",
+        "where h.job_id = any(p_job_ids);",
         gate_scenarios.last_two_children_release_the_fan_in_once,
+    ),
+    mutant(
+        "ends_wait_for_whoever_holds_a_waiter",
+        "lock_waiters",
+        "set lock_timeout = '200ms'",
+        "",
+        open_scenarios.open_verb_on_a_waiter_holds_up_no_end,
+    ),
+    mutant(
+        "waiter_that_was_held_is_forgotten",
+        "advance_waiters",
+        "select w from unnest(v_held_by_others) w",
+        "select w from unnest(v_held_by_others) w where false",
+        open_scenarios.open_verb_on_a_waiter_holds_up_no_end,
+    ),
+    mutant(
+        "last_look_at_a_waiter_that_is_held",
+        "advance_waiters",
+        "do update set seen_xid = null",
+        "do nothing",
+        open_scenarios.one_open_transaction_after_another_loses_no_waiter,
+    ),
+    mutant(
+        "starts_wait_for_an_open_cancel",
+        "start_attempts",
+        "order by r.job_id for update skip locked",
+        "order by r.job_id for update",
+        open_scenarios.open_cancel_of_one_attempt_leaves_the_others,
+    ),
+    mutant(
+        "sweep_waits_for_an_open_cancel",
+        "sweep",
+        "order by r.job_id for update skip locked);",
+        "order by r.job_id for update);",
+        open_scenarios.open_cancel_does_not_hold_up_the_sweep,
+    ),
+    mutant(
+        "sweep_signs_off_a_worker_with_attempts",
+        "sweep",
+        "and not exists (select 1 from fenceline.running r where r.worker_id = w.id)",
+        "",
+        open_scenarios.open_cancel_does_not_hold_up_the_sweep,
+    ),
+    mutant(
+        "sweep_leaves_the_worker_of_a_frozen_claim",
+        "sweep",
+        "where r.worker_id = any(v_lost || v_frozen)",
+        "where r.worker_id = any(v_lost)",
+        open_scenarios.frozen_claim_does_not_hold_up_the_sweep,
+    ),
+    mutant(
+        "expiry_waits_for_an_open_change",
+        "expire_jobs",
+        "continue when not fenceline.lock_waiting(v_due.job_id);",
+        "",
+        open_scenarios.open_change_does_not_hold_up_expiry,
+    ),
+    mutant(
+        "one_part_of_maintenance_undoes_the_others",
+        "maintain",
+        "v_blocked := v_blocked || v_part;",
+        "raise;",
+        open_scenarios.one_part_that_is_held_up_leaves_the_others,
     ),
     mutant(
         "dependencies_verified_once",
@@ -241,6 +840,24 @@ MUTANTS = (
         "v_ended := null;",
         gate_scenarios.late_waiter_is_released,
     ),
+    mutant(
+        "the_first_waiters_looked_at_again_and_again",
+        "verify_dependencies",
+        "c.waiter_id > coalesce(v_last, 0)",
+        "true",
+        gate_scenarios.every_waiter_is_looked_at_while_an_old_transaction_is_open,
+    ),
+    *[
+        mutant(
+            f"{function}_at_any_isolation",
+            function,
+            f"perform fenceline.require_read_committed('{function}');",
+            "",
+            isolation_scenarios.counting_needs_read_committed,
+        )
+        for function in isolation_scenarios.COUNTING
+        if function not in ("maintain", "upkeep", "prune", "report_crash")  # what they call refuses as well
+    ],
     mutant(
         "old_snapshot_not_looked_at_again",
         "settle",
@@ -284,6 +901,48 @@ MUTANTS = (
         gate_scenarios.approval_and_dependencies_are_both_gates,
     ),
     mutant(
+        "approval_demanded_by_a_kind_is_left_out",
+        "enqueue",
+        " and k.needs_approval is not true",
+        "",
+        gate_scenarios.approval_that_is_demanded_cannot_be_left_out,
+    ),
+    mutant(
+        "approval_demanded_by_a_lane_is_left_out",
+        "enqueue",
+        "and not n.needs_approval and",
+        "and",
+        gate_scenarios.approval_that_is_demanded_cannot_be_left_out,
+    ),
+    mutant(
+        "approval_is_what_the_request_says",
+        "insert_jobs",
+        "    v_job.needs_approval := true;",
+        "",
+        gate_scenarios.approval_that_is_demanded_cannot_be_left_out,
+    ),
+    mutant(
+        "options_of_its_own_go_round_approval",
+        "insert_jobs",
+        "v_job.needs_approval := v_job.needs_approval or v_route.needs_approval;",
+        "",
+        gate_scenarios.approval_that_is_demanded_cannot_be_left_out,
+    ),
+    mutant(
+        "another_lane_goes_round_approval",
+        "insert_jobs",
+        "v_job.lane is not null and fenceline.demands_approval(",
+        "false and fenceline.demands_approval(",
+        gate_scenarios.approval_that_is_demanded_cannot_be_left_out,
+    ),
+    mutant(
+        "creator_approves",
+        "approve_job",
+        "if v_job.created_by = p_actor and",
+        "if false and",
+        gate_scenarios.nobody_approves_his_own_job,
+    ),
+    mutant(
         "tick_without_lock_and_unique_row",
         "fire_schedule",
         "  for update skip locked;",
@@ -312,6 +971,20 @@ MUTANTS = (
         " and s.revision = p_revision",
         "",
         schedule_scenarios.a_change_meets_a_fire,
+    ),
+    mutant(
+        "schedule_created_without_lock",
+        "act_on_schedule",
+        "    perform fenceline.take_verb_lock(1179926089, hashtext(p_name));  -- as all who would create it\n",
+        "",
+        schedule_scenarios.two_tenants_create_one_name,
+    ),
+    mutant(
+        "schedule_of_any_tenant",
+        "find_schedule",
+        "strpos(p_name, '@') = 0 and coalesce(s.options ->> 'tenant', 'default') = p_tenant",
+        "strpos(p_name, '@') = 0",
+        schedule_scenarios.two_tenants_create_one_name,
     ),
     mutant(
         "context_without_fence",
@@ -398,6 +1071,41 @@ MUTANTS = (
         context_scenarios.items_are_in_one_set,
     ),
     mutant(
+        "phase_forgotten_when_the_next_begins",
+        "set_progress",
+        "  perform fenceline.keep_phase(p_job_id, p_attempt_id, p_phase);\n",
+        "",
+        on_queue(test_list_phases.test_the_items_of_every_phase_stay_after_the_end),
+    ),
+    mutant(
+        "phase_forgotten_with_its_attempt",
+        "keep_phase",
+        "p.attempt_id <> p_attempt_id or ",
+        "",
+        on_queue(test_list_phases.test_a_phase_that_is_only_begun_in_a_new_attempt_keeps_the_one_before),
+    ),
+    mutant(
+        "holders_named_to_other_tenants",
+        "seen_job",
+        "(p_tenant is null or j.tenant = p_tenant)",
+        "true",
+        on_queue(test_explain_job.test_holders_of_other_tenants_are_counted_and_not_named),
+    ),
+    mutant(
+        "jobs_named_to_whoever_sees_only_their_own",
+        "seen_job",
+        "(p_created_by is null or j.created_by = p_created_by)",
+        "true",
+        on_queue(test_explain_job.test_jobs_of_others_are_not_named_to_who_sees_only_their_own),
+    ),
+    mutant(
+        "runners_of_other_tenants_named",
+        "explain_workers",
+        "where w.stopped_at is null and (w.tenant is null or w.tenant = p_ready.tenant)",
+        "where w.stopped_at is null",
+        on_queue(test_explain_job.test_workers_are_named_to_those_who_may_see_the_fleet),
+    ),
+    mutant(
         "children_never_made",
         "finish_attempts",
         "perform fenceline.make_children(v_ended, v_attempts);",
@@ -435,7 +1143,7 @@ MUTANTS = (
     ),
     mutant(
         "lock_answered_without_being_taken",
-        "take_lock",
+        "line_up",
         "if found then\n      return true;",
         "if true then\n      return true;",
         lock_scenarios.lock_has_one_holder,
@@ -449,35 +1157,35 @@ MUTANTS = (
     ),
     mutant(
         "lock_outlives_its_attempt",
-        "take_lock",
-        "where l.tenant = v_tenant and l.namespace = p_namespace and l.name = p_name and not exists (",
-        "where false and not exists (",
+        "line_up",
+        "and not fenceline.is_holding(l.job_id, l.attempt_id);",
+        "and false;",
         lock_scenarios.lock_of_a_dead_attempt_is_free,
     ),
     mutant(
         "dead_attempt_stays_in_line",
-        "take_lock",
-        "where w.tenant = v_tenant and w.namespace = p_namespace and w.name = p_name and not exists (",
-        "where false and not exists (",
+        "line_up",
+        "and not fenceline.is_holding(w.job_id, w.attempt_id);",
+        "and false;",
         lock_scenarios.lock_of_a_dead_attempt_is_free,
     ),
     mutant(
         "lock_taken_past_the_line",
-        "take_lock",
+        "line_up",
         "if not exists (select 1 from fenceline.lock_wait w",
         "if true or not exists (select 1 from fenceline.lock_wait w",
         lock_scenarios.waiters_come_in_their_order,
     ),
     mutant(
         "lock_line_backwards",
-        "take_lock",
+        "line_up",
         "order by w.seq limit 1) then",
         "order by w.seq desc limit 1) then",
         lock_scenarios.waiters_come_in_their_order,
     ),
     mutant(
         "lock_place_lost",
-        "take_lock",
+        "line_up",
         "if not found then\n    return false;",
         "if not found then\n    delete from fenceline.lock_wait w where w.owner = p_owner;\n    return false;",
         lock_scenarios.place_in_line_is_kept_when_another_was_quicker,
@@ -499,20 +1207,20 @@ MUTANTS = (
     mutant(
         "lock_cycle_of_the_dead",
         "leads_back",
-        "join fenceline.running r on r.job_id = w.job_id and r.attempt_id = w.attempt_id",
+        " and fenceline.is_holding(w.job_id, w.attempt_id)",
         "",
         lock_scenarios.dead_attempts_close_no_cycle,
     ),
     mutant(
         "guard_lets_an_older_one_pass",
-        "guard_newer",
+        "guard_version",
         "where g.version <= excluded.version",
         "where true",
         lock_scenarios.older_version_does_not_pass_the_guard,
     ),
     mutant(
         "guard_refuses_a_retry",
-        "guard_newer",
+        "guard_version",
         "where g.version <= excluded.version",
         "where g.version < excluded.version",
         lock_scenarios.older_version_does_not_pass_the_guard,
@@ -530,5 +1238,222 @@ MUTANTS = (
         "v_job #> '{after,group}' is not null",
         "false",
         gate_scenarios.group_is_complete_before_it_is_waited_for,
+    ),
+    mutant(
+        "job_lost_with_its_lane",
+        "move_kinds",
+        "from gone g left join fenceline.lane n",
+        "from gone g join fenceline.lane n",
+        lane_scenarios.job_of_a_deleted_lane_moves_with_its_kind,
+    ),
+    mutant(
+        "job_lost_with_its_lane_found_by_chance",
+        "move_kinds",
+        "from gone g left join fenceline.lane n",
+        "from gone g join fenceline.lane n",
+        "open_machine",
+    ),
+    mutant(
+        "lost_job_looked_for_without_end",
+        "cancel_job",
+        "if v_before is null or exists",
+        "if exists",
+        lane_scenarios.job_that_is_nowhere_is_named,
+    ),
+    mutant(
+        "new_slots_do_not_count_what_runs",
+        "set_lane",
+        "update fenceline.running r set counted = true where r.lane = p_name and r.counted is null;",
+        "null;",
+        lane_scenarios.new_slots_count_what_runs_already,
+    ),
+    mutant(
+        "late_enqueue_dropped_with_its_day",
+        "drop_day",
+        "v_live := v_live || array(",
+        "perform array(",
+        lane_scenarios.late_enqueue_is_not_dropped_with_its_day,
+    ),
+    mutant(
+        "partitions_wait_long_for_their_locks",
+        "create_partitions",
+        "set lock_timeout = '20ms'",
+        "set lock_timeout = '1s'",
+        upkeep_scenarios.long_read_does_not_stall_claims_when_a_day_is_due,
+    ),
+    mutant(
+        "blocked_upkeep_does_not_back_off",
+        "note_try",
+        "case when p_blocked then",
+        "case when false then",
+        upkeep_scenarios.long_read_does_not_stall_claims_when_a_day_is_due,
+    ),
+    mutant(
+        "upkeep_backs_off_after_success",
+        "note_try",
+        "case when p_blocked then least(greatest(2 * m.pause_seconds, 60), p_longest) end",
+        "least(greatest(2 * m.pause_seconds, 60), p_longest)",
+        upkeep_scenarios.long_read_does_not_stall_claims_when_a_day_is_due,
+    ),
+    mutant(
+        "retention_is_not_asked_again",
+        "forget_finished",
+        "and h.final and h.ended_at < v_now - fenceline.retention_of(j.kind, h.outcome)",
+        "and h.final",
+        upkeep_scenarios.kept_and_live_jobs_are_not_forgotten,
+    ),
+    mutant(
+        "chatty_job_is_forgotten_at_once",
+        "forget_finished",
+        "if v_lines = p_limit then",
+        "if false then",
+        upkeep_scenarios.chatty_job_is_forgotten_bit_by_bit,
+    ),
+    mutant(
+        "retention_waits_for_an_open_transaction",
+        "forget_finished",
+        "    for update skip locked);",
+        "  );",
+        upkeep_scenarios.jobs_that_somebody_holds_are_forgotten_later,
+    ),
+    mutant(
+        "tidying_up_waits_for_ever",
+        "tidy_up",
+        " set lock_timeout = '500ms'",
+        "",
+        upkeep_scenarios.tidying_up_waits_for_nobody,
+    ),
+    mutant(
+        "tidying_up_is_undone_as_a_whole",
+        "tidy_up",
+        "    perform fenceline.restore_lanes();\n  exception when lock_not_available or deadlock_detected then null;",
+        "    perform fenceline.restore_lanes();",
+        upkeep_scenarios.tidying_up_waits_for_nobody,
+    ),
+    mutant(
+        "tick_waits_for_ever",
+        "fire_schedule",
+        " set lock_timeout = '500ms'",
+        "",
+        schedule_scenarios.a_tick_waits_for_no_open_transaction,
+    ),
+    mutant(
+        "any_job_of_ours_can_be_retried",
+        "retry_job",
+        "case v_job.kind when 'fenceline.webhook' then 'child' else 'outside' end",
+        "'child'",
+        on_queue(test_retry_job.test_a_delivery_of_a_webhook_can_be_made_again_and_no_other_job_of_ours),
+    ),
+    mutant(
+        "one_refusal_stops_a_bulk_retry",
+        "bulk_jobs",
+        "when sqlstate 'FL001' or sqlstate 'FL002' or sqlstate 'FL005' or",
+        "when",
+        on_queue(test_retry_job.test_what_one_job_is_refused_for_does_not_stop_a_bulk_retry),
+    ),
+    mutant(
+        "rate_is_charged_for_refused_claims",
+        "claim_jobs",
+        "(\n      select count(*)::integer from fenceline.ready r where r.ctid = any(v_pick.rows))",
+        "cardinality(v_pick.rows)",
+        on_queue(test_claim_jobs.test_what_is_refused_at_the_claim_costs_nothing_of_a_rate),
+    ),
+    mutant(
+        "retry_forgets_what_it_waited_for",
+        "retry_job",
+        "v_parents := fenceline.retry_parents(v_job);",
+        "",
+        retry_scenarios.retried_workflow_keeps_its_order,
+    ),
+    mutant(
+        "retry_waits_for_the_old_parents",
+        "newest_retry",
+        "select max(id) from again",
+        "select min(id) from again",
+        retry_scenarios.retried_workflow_keeps_its_order,
+    ),
+    mutant(
+        "retry_that_would_be_cancelled_at_once",
+        "retry_parents",
+        "if found and p_job.after_policy = 'success' then",
+        "if false then",
+        retry_scenarios.retried_workflow_keeps_its_order,
+    ),
+    mutant(
+        "bulk_retry_by_age_alone",
+        "retry_order",
+        "while cardinality(v_left) > 0 and v_waiters is not null loop",
+        "while false loop",
+        retry_scenarios.bulk_retry_takes_parents_first,
+    ),
+    mutant(
+        "group_of_a_retried_job_is_broken_for_ever",
+        "read_after",
+        "and not exists (select 1 from fenceline.job r where r.retry_of = j.id and r.group_name = v_group)",
+        "",
+        retry_scenarios.retry_stands_for_its_job_in_a_group,
+    ),
+    mutant(
+        "line_stops_with_its_head",
+        "bury_waiting",
+        "if v_keys is not null then",
+        "if false then",
+        key_scenarios.line_goes_on_without_its_head,
+    ),
+    mutant(
+        "line_not_looked_at_after_a_new_priority",
+        "reprioritise_job",
+        "if v_key is not null then",
+        "if false then",
+        key_scenarios.line_goes_on_without_its_head,
+    ),
+    mutant(
+        "line_waits_for_an_open_transaction",
+        "admit_keys",
+        "for update skip locked;\n      v_again",
+        "for update;\n      v_again",
+        key_scenarios.line_stands_while_its_head_is_being_changed,
+    ),
+    mutant(
+        "line_passed_while_its_head_is_being_changed",
+        "admit_keys",
+        "exit when v_again;",
+        "continue when v_again;",
+        key_scenarios.line_stands_while_its_head_is_being_changed,
+    ),
+    mutant(
+        "locked_head_forgotten",
+        "admit_keys",
+        "if v_again or v_taken = 500 then",
+        "if v_taken = 500 then",
+        key_scenarios.line_stands_while_its_head_is_being_changed,
+    ),
+    mutant(
+        "map_looks_into_every_depth",
+        "create_trigger",
+        "if fenceline.is_recursive_path((v_path.value #>> '{}')::jsonpath) then",
+        "if false then",
+        trigger_scenarios.recursive_paths_are_refused,
+    ),
+    mutant(
+        "old_map_looks_into_every_depth",
+        "trigger_args",
+        "where fenceline.is_recursive_path(m.value::jsonpath)",
+        "where false",
+        trigger_scenarios.recursive_paths_are_refused,
+    ),
+    mutant(
+        "stars_in_names_taken_for_depth",
+        "is_recursive_path",
+        "regexp_replace(p_path::text, '\"(\\\\.|[^\"\\\\])*\"', '', 'g')",
+        "p_path::text",
+        trigger_scenarios.recursive_paths_are_refused,
+    ),
+    mutant(
+        "args_of_a_trigger_that_is_gone",
+        "trigger_args",
+        "if not found then",
+        "if false then",
+        trigger_scenarios.a_trigger_that_is_gone_makes_no_args,
     ),
 )

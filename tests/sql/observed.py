@@ -29,7 +29,7 @@ select
   (select jsonb_object_agg(job_id, jsonb_build_array(status, waiting_for)) from fenceline.jobs),
   (select jsonb_agg(id) from fenceline.job),
   (select jsonb_agg(jsonb_build_array(name, job_id)) from fenceline.resource_lock),
-  (select jsonb_agg(jsonb_build_array(key, job_id)) from fenceline.dedupe),
+  (select jsonb_agg(jsonb_build_array(d.key, i)) from fenceline.dedupe d, unnest(d.job_id || d.earlier) i),
   (select jsonb_agg(jsonb_build_array(key, job_id)) from fenceline.key_holder),
   (select jsonb_agg(jsonb_build_array(after_id, waiter_id)) from fenceline.dependency),
   (select jsonb_agg(id) from fenceline.worker where stopped_at is null)
@@ -39,13 +39,19 @@ select
 RESET = """
 delete from fenceline.job; delete from fenceline.history; delete from fenceline.ready; delete from fenceline.running;
 delete from fenceline.timer; delete from fenceline.held; delete from fenceline.event; delete from fenceline.log;
-delete from fenceline.progress; delete from fenceline.dedupe; delete from fenceline.idempotency;
+delete from fenceline.progress; delete from fenceline.phase; delete from fenceline.offspring;
+delete from fenceline.refused_write; delete from fenceline.refusal;
+delete from fenceline.dedupe; delete from fenceline.idempotency;
 delete from fenceline.resource_lock; delete from fenceline.key_holder; delete from fenceline.key_check;
+delete from fenceline.dedupe_check; delete from fenceline.lane_check;
 delete from fenceline.dependency; delete from fenceline.dependency_check; delete from fenceline.deadline;
 delete from fenceline.claim_request; delete from fenceline.waiter; delete from fenceline.watch;
-delete from fenceline.worker; delete from fenceline.lane_state; delete from fenceline.maintenance;
+delete from fenceline.worker; delete from fenceline.lane_state; delete from fenceline.lane_scan;
+delete from fenceline.maintenance;
 update fenceline.setting set draining = false;
-update fenceline.lane set enabled = true, slots = null where name = 'default';
+update fenceline.lane set enabled = true, slots = null, delivery = null where name in ('default', 'narrow');
+delete from fenceline.message; delete from fenceline.step;
+delete from fenceline.wait; delete from fenceline.signal; delete from fenceline.signal_check;
 """
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 import asyncpg
+from tests.sql.clock import RAN_MEANWHILE, clock_sql
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Json: TypeAlias = dict[str, Any]
@@ -155,6 +156,12 @@ class Queue:
         return done
 
     async def move_clock(self, seconds: float) -> None:
+        """Time passes, and somebody has looked all the while: maintenance last ran a second ago."""
+        await self.step_clock(seconds)
+        await self.connection.execute(RAN_MEANWHILE)
+
+    async def step_clock(self, seconds: float) -> None:
+        """The clock is set, and no time passes."""
         await self.connection.execute("update public.test_clock set now = now + make_interval(secs => $1)", seconds)
 
     async def at(self, seconds: float) -> str:
@@ -166,6 +173,15 @@ class Queue:
                 seconds,
             )
         )
+
+
+async def open_queue(connection: Connection) -> Queue:
+    """A queue with a clock that stands, and a worker whose lease is a day, so that a test may move the clock."""
+    await connection.execute(clock_sql())
+    await use_json(connection)
+    queue = Queue(connection, worker=0)
+    queue.worker = await queue.register(lease_seconds=86400)
+    return queue
 
 
 async def use_json(connection: Connection) -> None:

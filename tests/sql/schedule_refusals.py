@@ -67,6 +67,6 @@ SCHEDULE_REFUSALS = [
     setting(HOURLY + '"options": {{"colour": 1}}', "unknown option colour", sqlstate="FL007"),
     *[
         setting(f'{HOURLY}"options": {{{{"{option}": "x"}}}}', f"option {option} of schedule 's' is about one job")
-        for option in ("run_at", "expires_at", "after", "idempotency_key", "parent")
+        for option in ("run_at", "run_in", "expires_at", "after", "idempotency_key", "parent")
     ],
 ]

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from tests.sql.clock import START, clock_sql
-from tests.sql.sessions import Connect, Connection, count, many, overlap
+from tests.sql.sessions import Connect, Connection, count, enqueue, many, overlap, refusal
 
 NOON = datetime.fromisoformat(START)
 HOUR = timedelta(hours=1)
@@ -90,3 +90,47 @@ async def a_change_meets_a_fire(connect: Connect) -> None:
     )  # fmt: skip
     assert made is None
     assert await count(operator, "job") == 0
+
+
+async def a_tick_waits_for_no_open_transaction(connect: Connect) -> None:
+    """Somebody has taken the key that its job asks for, and has not committed yet."""
+    operator, user, scheduler = await prepare(connect), await connect(), await connect()
+    await scheduler.execute("set statement_timeout = '10s'")
+    await operator.execute("""update fenceline.schedule set options = '{"dedupe_key": "k"}'""")
+    async with user.transaction():
+        await enqueue(user, dedupe_key="k")
+        assert await refusal(first_tick(scheduler)) == "55P03"
+    assert await first_tick(scheduler) == 0
+    assert await operator.fetchval("select outcome from fenceline.schedule_tick") == "deduplicated"
+
+
+async def a_program_starts_beside_an_open_change(connect: Connect) -> None:
+    operator, user, program = await many(connect, 3)
+    await program.execute("set statement_timeout = '5s'")
+    declare = "select fenceline.declare_schedules($1)"
+    says = '{"s": {"kind": "work", "every": 3600}}'
+    await operator.execute(declare, says)
+    async with user.transaction():
+        await user.execute("""select fenceline.set_schedule('s', '{"paused": true}')""")
+        await program.execute(declare, says)
+    await program.execute(declare, says.replace("3600", "60"))
+    assert await count(operator, "schedule", "paused and every = 60") == 1
+
+
+async def two_tenants_create_one_name(connect: Connect) -> None:
+    """At the same time: each has a schedule of that name afterwards, and finds its own only."""
+
+    async def create(connection: Connection, tenant: str) -> str:
+        settings = '{"kind": "work", "every": 3600}'
+        sql = "select fenceline.act_on_schedule('s', 'create', $1, 'ann', $2, $2) ->> 'name'"
+        return str(await connection.fetchval(sql, settings, tenant))
+
+    one, other, waited = await overlap(connect, partial(create, tenant="acme"), partial(create, tenant="other"))
+    assert (one, other, waited) == ("s", "s", True)
+    operator = await connect()
+    seen = "select s ->> 'tenant' from fenceline.schedules_in_reach($1, 's') s"
+    for tenant in ("acme", "other"):
+        assert [row[0] for row in await operator.fetch(seen, tenant)] == [tenant]
+    stored = await operator.fetch("select name from fenceline.schedule order by name")
+    assert [row["name"] for row in stored] == ["s", "s@other"]
+    assert await operator.fetch(seen, "third") == []

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 import asyncpg
@@ -15,6 +15,9 @@ import asyncpg
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 Step: TypeAlias = Callable[[Connection], Coroutine[Any, Any, Any]]
+
+IsolatedPool: TypeAlias = Literal["read_committed", "repeatable_read", "serializable"]
+ISOLATIONS: tuple[IsolatedPool, ...] = ("read_committed", "repeatable_read", "serializable")
 
 POLL_SECONDS = 0.005
 

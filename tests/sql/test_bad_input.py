@@ -5,7 +5,6 @@ The cases are SQL as anybody may send it. Names in braces are what `scene` has p
 
 import re
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal
 
 import asyncpg
@@ -14,6 +13,7 @@ from tests.sql.context_refusals import CONTEXT_REFUSALS
 from tests.sql.queue import Queue
 from tests.sql.schedule_refusals import SCHEDULE_REFUSALS
 
+from fenceline.database.schema_files import read_schema_files
 from fenceline.errors import SQLSTATES, refusal
 
 
@@ -166,6 +166,9 @@ NUMBERS = [
         option("FL007", f'"key": "k", "key_limit": {value}', f"key_limit {value}", "from 1 to 10000")
         for value in ("0", "-1", "10001", '"2"')
     ],
+    option("FL007", '"runner": 7', "runner 7 is not valid: use a name of 1 to 200 characters, or an object of labels"),
+    option("FL007", '"runner": ""', 'runner "" is not valid'),
+    option("FL007", '"runner": {{"zone": 1}}', "label 'zone' is not valid"),
     option("FL007", '"key_limit": 2', "key_limit is given without a key"),
     refused("FL007", "select fenceline.register_worker('w', 0)", "lease of 0 seconds", "0.1 to 86400"),
     refused("FL007", "select fenceline.register_worker('w', -1)", "lease of -1 seconds"),
@@ -253,6 +256,11 @@ OPTIONS = [
         for name in ("dedupe_key", "idempotency_key", "resource_lock", "key", "identity", "group", "requires_hash")
         for value in ('""', "5", "[]", "true")
     ],
+    *[
+        option("FL007", f'"run_in": {value}', f"run_in {value} is out of range: use a number of seconds")
+        for value in ("-1", '"60"', "[]", "2000000000", "true")
+    ],
+    option("FL007", '"run_in": 5, "run_at": "2040-01-01T00:00:00Z"', "run_at and run_in are both given"),
     option("FL007", f'"key": "{"x" * 513}"', "key ", "1 to 512 characters"),
     *[
         option("FL007", f'"{name}": {value}', f"{name} ", "is not a moment")
@@ -297,6 +305,23 @@ OPTIONS = [
         )
     ],
     option("FL007", '"after": {{"jobs": [], "policy": "never"}}', "policy 'never' of after is unknown"),
+    refused("FL002", "select fenceline.enqueue('fenceline.webhook')", "kind 'fenceline.webhook' is Fenceline's own"),
+    refused(
+        "FL002",
+        "select fenceline.enqueue_many('fenceline.x', array['{{}}']::json[], p_origin => 'child')",
+        "'fenceline.x'",
+    ),
+    refused(
+        "FL007",
+        "select fenceline.enqueue('work', p_defaults => '{{\"needs_approval\": 1}}')",
+        "1 of kind 'work' is not a boolean",
+    ),
+    refused(
+        "FL007",
+        'select fenceline.declare_kinds(\'{{"a": {{"identities": {{"boss": []}}}}}}\')',
+        "identities of kind 'a'",
+    ),
+    refused("FL007", "select fenceline.set_approval(null)", "by_other must be true or false"),
     refused("FL007", "select fenceline.enqueue('work', p_origin => 'moon')", "origin 'moon' is unknown"),
     refused("FL007", "select fenceline.enqueue('work', p_origin => null)", "origin NULL is unknown"),
     refused(
@@ -321,11 +346,11 @@ IDS = [
     option("FL017", '"after": [true]', "true is not a job id"),
     option("FL017", '"after": "@ref"', "'@ref' is not a job id"),
     refused(
-        "FL017", "select fenceline.parse_public_id('{wrong_check}')", "'{wrong_check}'", "check symbol does not fit"
+        "FL017", "select fenceline.parse_public_id('{wrong_check}')", "'{wrong_check}'", "check symbols do not fit"
     ),
-    refused("FL017", "select fenceline.parse_public_id('01HQ')", "'01HQ'", "an id has 14 symbols", "this has 4"),
+    refused("FL017", "select fenceline.parse_public_id('01HQ')", "'01HQ'", "an id has 15 symbols", "this has 4"),
     refused("FL017", "select fenceline.parse_public_id('01HQ-3KBR-T5GN-!W')", "'!' is not a symbol"),
-    refused("FL017", "select fenceline.parse_public_id('ZZZZ-ZZZZ-ZZZZ-ZZ')", "larger than any id"),
+    refused("FL017", "select fenceline.parse_public_id('ZZZZ-ZZZZ-ZZZZ-ZZZ')", "larger than any id"),
     refused("FL017", "select fenceline.public_id(-1)", "-1 is not an id"),
 ]
 
@@ -617,14 +642,19 @@ async def test_a_stale_attempt_is_a_verdict_and_changes_nothing(queue: Queue) ->
 
 
 def test_every_sqlstate_is_known_raised_and_tested() -> None:
-    texts = [
-        file.read_text()
-        for folder in ("functions", "reads")
-        for file in (files("fenceline") / "sql" / folder).iterdir()
-        if file.name.endswith(".sql")
-    ]
-    raised = {state for text in texts for state in re.findall(r"'(FL\d{3})'", text)}
+    raised = {state for file in read_schema_files().code for state in re.findall(r"'(FL\d{3})'", file.text)}
     assert raised == set(SQLSTATES)
-    # These need more than one statement: see below, lock_scenarios, test_set_tenant_limit, test_erase_args and
-    # tests/server/test_triggers.py.
-    assert {case.sqlstate for case in CASES} | {"FL014", "FL016", "FL022", "FL023", "FL049", "FL055"} == raised
+    # These need more than one statement: see below, lock_scenarios, test_set_tenant_limit, test_erase_args,
+    # tests/server/test_incoming_webhooks.py and tests/server/attacks/.
+    assert {case.sqlstate for case in CASES} | {
+        "FL014",
+        "FL016",
+        "FL022",
+        "FL023",
+        "FL049",
+        "FL055",
+        "FL070",
+        "FL071",
+        "FL072",
+        "FL073",
+    } == raised

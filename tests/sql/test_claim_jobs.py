@@ -245,10 +245,137 @@ async def test_without_a_burst_the_bucket_holds_a_second(queue: Queue) -> None:
     assert len(await queue.claim(20, "slow")) == 1
 
 
+async def test_what_is_refused_at_the_claim_costs_nothing_of_a_rate(queue: Queue) -> None:
+    await queue.set_lane("paced", rate_per_second=1, burst=5)
+    for _ in range(4):
+        await queue.enqueue(lane="paced", expires_at=await queue.at(1))
+    jobs = [await queue.enqueue(lane="paced") for _ in range(6)]
+    await queue.move_clock(1)
+    assert await queue.claimed_ids(5, "paced") == jobs[:1]
+    assert await queue.claimed_ids(9, "paced") == jobs[1:5]
+
+
+async def test_a_rate_tells_when_the_next_claim_is_due(queue: Queue) -> None:
+    await queue.set_lane("paced", rate_per_second=2, burst=1)
+    await queue.set_lane("idle", rate_per_second=2)
+    for _ in range(3):
+        await queue.enqueue(lane="paced")
+
+    async def pauses() -> dict[str, float]:
+        return {row["lane"]: row["seconds"] for row in await queue.rows("rate_pauses", ["paced", "idle", "default"])}
+
+    assert await pauses() == {"paced": 0, "idle": 0}
+    assert len(await queue.claim(20, "paced")) == 1
+    assert await pauses() == {"paced": pytest.approx(0.5), "idle": 0}
+    await queue.move_clock(0.4)
+    assert await pauses() == {"paced": pytest.approx(0.1), "idle": 0}
+    await queue.move_clock(0.1)
+    assert await pauses() == {"paced": 0, "idle": 0}
+
+
 async def test_an_enormous_rate_is_no_limit(queue: Queue) -> None:
     await queue.set_lane("paced", rate_per_second=1e12)
     await queue.enqueue(lane="paced")
     assert len(await queue.claim(20, "paced")) == 1
+
+
+# Addresses ---------------------------------------------------------------------------------------------------------
+
+
+async def claim_as(queue: Queue, worker: int, limit: int = 20, lane: str = "default", **more: Any) -> list[int]:
+    return [row["job_id"] for row in await queue.rows("claim_jobs", worker, lane, limit, **more)]
+
+
+async def test_an_addressed_job_goes_to_whom_it_is_meant_for(queue: Queue) -> None:
+    eu, gpu, plain = (
+        await queue.register("eu-1", labels={"region": "eu"}),
+        await queue.register("us-1", labels={"region": "us", "gpu": "yes"}),
+        await queue.register("us-2"),
+    )
+    to_name = await queue.enqueue(runner="eu-1")
+    to_label = await queue.enqueue(runner={"region": "us"})
+    to_both = await queue.enqueue(runner={"gpu": "yes", "region": "us"})
+    to_nobody = await queue.enqueue(runner="away")
+    to_no_pair = await queue.enqueue(runner={"region": "eu", "gpu": "yes"})
+    free = await queue.enqueue()
+    assert await claim_as(queue, plain) == [free]
+    assert await claim_as(queue, gpu) == [to_label, to_both]
+    assert await claim_as(queue, eu) == [to_name]
+    for worker in (eu, gpu, plain, queue.worker):
+        assert await claim_as(queue, worker) == []
+    assert await claim_as(queue, await queue.register("away")) == [to_nobody]
+    assert await queue.status(to_no_pair) == "queued"
+
+
+async def test_a_name_that_looks_like_labels_is_a_name(queue: Queue) -> None:
+    job = await queue.enqueue(runner='{"region": "eu"}')
+    assert await claim_as(queue, await queue.register("x", labels={"region": "eu"})) == []
+    assert await claim_as(queue, await queue.register('{"region": "eu"}')) == [job]
+
+
+async def test_an_absent_runner_holds_up_nobody(queue: Queue) -> None:
+    """Neither in the lane's order nor by its slots, in no sort of lane."""
+    for lane, settings in (
+        ("one-slot", {"slots": 1}), ("fair", {"fair": True}), ("ageing", {"ageing_seconds": 10}), ("plain", {}),
+    ):  # fmt: skip
+        await queue.set_lane(lane, **settings)
+        for _ in range(3):
+            await queue.enqueue(lane=lane, runner="away", priority=9)
+        free = await queue.enqueue(lane=lane)
+        assert await claim_as(queue, queue.worker, lane=lane) == [free]
+    tenant = await queue.register("bound", tenant="default")
+    free = await queue.enqueue(lane="plain")
+    assert await claim_as(queue, tenant, lane="plain") == [free]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "released", "snoozed"])
+async def test_what_comes_back_is_still_addressed(queue: Queue, outcome: str) -> None:
+    other = await queue.register("other")
+    mine = await queue.register("mine")
+    job = await queue.enqueue(runner="mine", key="k", run_at=None)
+    [row] = await queue.rows("claim_jobs", mine, "default", 1)
+    await queue.rows("finish_attempts", [job], [row["attempt_id"]], [outcome])
+    await queue.move_clock(3600)
+    await queue.rows("heartbeat", [mine, other])
+    mine, other = await queue.register("mine"), await queue.register("other")
+    await queue.call("maintain", 0)
+    assert await claim_as(queue, other) == []
+    assert await claim_as(queue, mine) == [job]
+
+
+async def test_a_retry_and_a_suspect_are_still_addressed(queue: Queue) -> None:
+    mine, other = await queue.register("mine"), await queue.register("other")
+    job = await queue.enqueue(runner={"zone": "a"}, max_attempts=1)
+    labelled = await queue.register("labelled", labels={"zone": "a"})
+    [row] = await queue.rows("claim_jobs", labelled, "default", 1)
+    await queue.rows("finish_attempts", [job], [row["attempt_id"]], ["failed"])
+    again = await queue.call("retry_job", job)
+    assert again is not None
+    assert await claim_as(queue, other) == []
+    [retried] = await claim_as(queue, labelled)
+    assert retried != job
+    suspect = await queue.enqueue(runner="mine")
+    assert await claim_as(queue, mine) == [suspect]
+    await queue.call("report_crash", mine)
+    mine = await queue.register("mine")
+    assert await claim_as(queue, other, alone=True) == []
+    lanes = {row["name"]: row["suspects"] for row in await queue.rows("worker_lanes", None, other)}
+    assert not lanes["default"]
+    lanes = {row["name"]: row["suspects"] for row in await queue.rows("worker_lanes", None, mine)}
+    assert lanes["default"]
+    assert await claim_as(queue, mine, alone=True) == [suspect]
+
+
+async def test_the_view_says_whom_a_job_is_meant_for(queue: Queue) -> None:
+    named, labelled, free = (
+        await queue.enqueue(runner="mine"),
+        await queue.enqueue(runner={"zone": "a"}),
+        await queue.enqueue(),
+    )
+    for job, runner in ((named, "mine"), (labelled, {"zone": "a"}), (free, None)):
+        described = await queue.call("describe_job", job)
+        assert described["runner"] == runner
+        assert "runner" not in await queue.call("get_job", job), "0.1 does not know it"
 
 
 # Keys -------------------------------------------------------------------------------------------------------------
@@ -317,6 +444,54 @@ async def test_a_worker_gets_only_kinds_it_knows(queue: Queue) -> None:
     assert await queue.claimed_ids(5, worker=worker) == [jobs["b"]]
     assert await queue.claimed_ids(5, kinds=["c"]) == [jobs["c"]]
     assert await queue.claimed_ids(5) == [jobs["a"]]
+
+
+async def test_a_late_commit_is_found_where_another_set_of_kinds_keeps_the_lane_busy(queue: Queue) -> None:
+    """Each set of kinds looks below its own lower bounds: what one finds there says nothing about the other's jobs."""
+    rare = await queue.register(kinds=["rare"], lease_seconds=86400)
+    for _ in range(3):
+        late = await queue.enqueue("rare")
+        floors: dict[str, Any] = {"floor_priorities": [0], "floor_seqs": [late + 1]}
+        found: list[int] = []
+        for _ in range(6):
+            await queue.enqueue("busy")
+            assert len(await queue.claim(1, kinds=["busy"], **floors)) == 1
+            found += await queue.claimed_ids(1, worker=rare, **floors)
+            await queue.move_clock(0.25)
+        assert found == [late], "a late commit waits for a second, not for its luck"
+
+
+async def test_a_worker_is_told_of_suspects_that_it_could_run(queue: Queue) -> None:
+    await queue.set_lane("apart", kinds=["a"])
+    for kind in ("a", "b"):
+        await queue.enqueue(kind)
+        died = await queue.register(kinds=[kind])
+        assert len(await queue.claim(1, "apart" if kind == "a" else "default", worker=died)) == 1
+        await queue.call("report_crash", died)
+
+    async def told(worker: int) -> list[str]:
+        return [row["name"] for row in await queue.rows("worker_lanes", None, worker) if row["suspects"]]
+
+    assert await told(await queue.register(kinds=["a"])) == ["apart"]
+    assert await told(await queue.register(kinds=["c"])) == []
+    assert await told(await queue.register()) == ["apart", "default"]
+
+
+async def test_suspects_come_by_priority_and_age_to_those_who_may_have_them(queue: Queue) -> None:
+    jobs = [await queue.enqueue("a", tenant="one"), await queue.enqueue("b", tenant="two", priority=5)]
+    died = await queue.register()
+    await queue.claim(2, worker=died)
+    await queue.call("report_crash", died)
+    await queue.enqueue("a")
+    bound = await queue.register(tenant="one")
+    assert await queue.claimed_ids(9, worker=bound, alone=True, kinds=["b"]) == []
+    for fair in (False, True):
+        await queue.set_lane("default", fair=fair)
+        attempts = await queue.claim(9, alone=True)
+        assert [attempt.job_id for attempt in attempts] == jobs[::-1]
+        for attempt in attempts:
+            await queue.finish(attempt, "released")
+    assert await queue.claimed_ids(9, worker=bound, alone=True) == [jobs[0]]
 
 
 async def test_floors_skip_what_is_below_except_once_a_second(queue: Queue) -> None:

@@ -1,5 +1,7 @@
 """System drain: nothing new from outside, everything else goes on."""
 
+from typing import Any
+
 import asyncpg
 import pytest
 from tests.sql.queue import Queue
@@ -30,9 +32,17 @@ async def test_enqueues_from_outside_are_refused(queue: Queue) -> None:
     await queue.enqueue()
 
 
-@pytest.mark.parametrize("origin", ["child", "schedule"])
-async def test_children_and_schedules_go_on(queue: Queue, origin: str) -> None:
+@pytest.mark.parametrize("options", [{}, {"key": "k"}], ids=["plain", "keyed"])
+async def test_children_and_schedules_go_on(queue: Queue, options: dict[str, Any]) -> None:
+    await queue.call("set_schedule", "tick", {"kind": "work", "every": 60, "options": options})
+    parent = await queue.enqueue()
+    attempt = await queue.claim_one()
     await queue.call("drain_system", True)
-    for options in ({}, {"key": "k"}):
-        made = await queue.rows("enqueue", "work", {}, options, origin=origin)
-        assert made[0]["created"] is True
+    await queue.call("add_children", parent, attempt.attempt_id, "child", [{}], options)
+    await queue.finish(attempt)
+    await queue.call("run_schedule", "tick")
+    assert await queue.sql("select count(*) from fenceline.job") == 3
+    # Who only says that he is one, is not.
+    for origin in ("child", "schedule"):
+        with pytest.raises(asyncpg.PostgresError, match="draining"):
+            await queue.rows("enqueue", "work", {}, options, origin=origin)

@@ -1,6 +1,8 @@
 """One job at a time: what it becomes, where it goes, and when an enqueue finds a job instead of making one."""
 
 import asyncio
+import re
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
@@ -71,6 +73,19 @@ async def test_every_option_is_kept(queue: Queue) -> None:
     assert (row["snapshot"], row["retry"], row["created_by"]) == ({"a": None}, {"backoff": "fixed"}, "ann")
     assert (row["requires_hash"], row["after"], row["parent"]) == ("h", [parent], parent)
     assert (row["args"], row["expires_at"] > row["run_at"]) == ({"n": 1}, True)
+
+
+async def test_run_in_is_counted_by_the_clock_of_the_database(queue: Queue) -> None:
+    later, now = await queue.enqueue(run_in=90.5), await queue.enqueue(run_in=0)
+    wait = "select run_at - fenceline.id_time(id) from fenceline.job where id = $1"
+    assert [await queue.status(job) for job in (later, now)] == ["scheduled", "queued"]
+    assert timedelta(seconds=89) < await queue.sql(wait, later) < timedelta(seconds=92)
+
+
+async def test_the_same_request_with_run_in_is_sent_again(queue: Queue) -> None:
+    first = await queue.rows("enqueue", "work", {}, {"run_in": 60, "idempotency_key": "once"})
+    again = await queue.rows("enqueue", "work", {}, {"run_in": 60, "idempotency_key": "once"})
+    assert (again[0]["job_id"], again[0]["created"]) == (first[0]["job_id"], False)
 
 
 async def test_null_means_left_out(queue: Queue) -> None:
@@ -201,14 +216,71 @@ async def test_a_dedupe_key_finds_a_scheduled_and_a_held_job_too(queue: Queue) -
     assert await queue.enqueue(dedupe_key="h") == held
 
 
-async def test_a_dedupe_key_is_free_after_a_cancel_and_not_taken_again_by_a_retry(queue: Queue) -> None:
+async def test_a_dedupe_key_is_free_after_a_cancel(queue: Queue) -> None:
     cancelled = await queue.enqueue(dedupe_key="k")
     await queue.call("cancel_job", cancelled)
-    retried = await queue.enqueue(dedupe_key="k")
-    assert retried != cancelled
-    await queue.run(retried, "failed", delay=0)
-    assert await queue.status(retried) == "queued"
     assert (await queue.made(dedupe_key="k"))["created"] is True
+
+
+async def test_a_job_that_waits_for_its_retry_has_its_dedupe_key_again(queue: Queue) -> None:
+    job = await queue.enqueue(dedupe_key="k")
+    for outcome, status in (("failed", "scheduled"), ("snoozed", "scheduled"), ("released", "queued")):
+        await queue.run(job, outcome, delay=5)
+        assert await queue.status(job) == status
+        again = await queue.made(dedupe_key="k")
+        assert (again["job_id"], again["created"]) == (job, False)
+        await queue.move_clock(5)
+        await queue.maintain()
+
+
+async def test_a_dedupe_key_stays_with_who_took_it_meanwhile(queue: Queue) -> None:
+    job = await queue.enqueue(dedupe_key="k")
+    attempt = await queue.claim_one()
+    other = await queue.enqueue(dedupe_key="k", run_at=await queue.at(60))
+    await queue.finish(attempt, "failed", delay=5)
+    assert await queue.enqueue(dedupe_key="k") == other != job
+    assert await queue.sql("select array_agg(earlier) from fenceline.dedupe") == [[job]]
+    await queue.move_clock(5)
+    await queue.maintain()
+    await queue.run(job)
+    assert await queue.sql("select earlier from fenceline.dedupe where job_id = $1", other) is None
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "failed_for_good", "cancelled"])
+async def test_a_dedupe_key_can_be_held_until_the_job_has_finished(queue: Queue, outcome: str) -> None:
+    job = await queue.enqueue(dedupe_key="k", dedupe_until="finished")
+    attempt = await queue.claim_one()
+    # It is the job's word that counts, not that of who asks.
+    assert await queue.enqueue(dedupe_key="k", dedupe_until="claimed") == job
+    assert await queue.enqueue(dedupe_key="k") == job
+    await queue.finish(attempt, outcome)
+    made = await queue.made(dedupe_key="k", dedupe_until="claimed")
+    assert made["created"] is True
+    assert await queue.sql("select dedupe_until from fenceline.job where id = $1", made["job_id"]) is None
+
+
+async def test_an_answer_is_guarded_until_the_commit_unless_the_call_commits_itself(queue: Queue) -> None:
+    job = await queue.enqueue(dedupe_key="k")
+    written = "select pg_current_xact_id_if_assigned() is not null"
+    for autocommit, guarded in ((True, False), (False, True)):
+        async with queue.connection.transaction():
+            assert await queue.enqueue(dedupe_key="k", autocommit=autocommit) == job
+            assert await queue.sql(written) is guarded
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"dedupe_key": "k", "autocommit": "yes"}, 'autocommit "yes" is not a boolean'),
+        ({"dedupe_key": "k", "dedupe_until": "ended"}, 'dedupe_until "ended" is unknown: use "claimed" or "finished"'),
+        ({"dedupe_key": "k", "dedupe_until": 1}, "dedupe_until 1 is unknown"),
+        ({"dedupe_until": "finished"}, "dedupe_until is given without a dedupe_key"),
+    ],
+)
+async def test_a_bad_dedupe_until_is_refused(queue: Queue, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(asyncpg.PostgresError, match=re.escape(message)) as error:
+        await queue.enqueue(**options)
+    assert error.value.sqlstate == "FL007"
 
 
 async def test_dedupe_keys_are_per_tenant(queue: Queue) -> None:

@@ -217,3 +217,17 @@ async def test_the_start_travels_with_the_finish(queue: Queue) -> None:
     await queue.rows("finish_attempts", [job], [attempt.attempt_id], ran_seconds=[4.0])
     taken = "select extract(epoch from finished_at - started_at)::float8 from fenceline.jobs where job_id = $1"
     assert await queue.sql(taken, job) == 4
+
+
+async def test_what_became_of_attempts_is_told(queue: Queue) -> None:
+    again, last, well, live = [await queue.enqueue(max_attempts=2 if n == 0 else 1) for n in range(4)]
+    attempts = await queue.claim(4)
+    for attempt in attempts[:2]:
+        await queue.finish(attempt, "failed", delay=7)
+    await queue.finish(attempts[2])
+    rows = await queue.rows("attempt_ends", [again, last, well, live], [a.attempt_id for a in attempts])
+    assert {row["attempt_id"]: (row["is_final"], row["asked"], row["next_seconds"]) for row in rows} == {
+        attempts[0].attempt_id: (False, "failed", 7.0),
+        attempts[1].attempt_id: (True, "failed", None),
+        attempts[2].attempt_id: (True, "succeeded", None),
+    }

@@ -4,6 +4,7 @@ from decimal import Decimal
 
 import asyncpg
 import pytest
+from tests.conftest import Connect
 from tests.sql.queue import Attempt, Queue
 
 
@@ -43,3 +44,25 @@ async def test_what_cannot_be_compared_is_refused(queue: Queue, resource: str | 
         await guard(queue, attempt, resource, version)
     assert refused.value.sqlstate == "FL007"
     assert await queue.contents() == before
+
+
+async def test_a_version_that_is_written_counts_with_its_transaction(queue: Queue, connect: Connect) -> None:
+    await queue.enqueue()
+    await queue.enqueue()
+    newer, older = await queue.claim(2)
+    user = await connect()
+    await queue.connection.execute("set lock_timeout = '2s'")
+    transaction = user.transaction()
+    await transaction.start()
+    text = "select fenceline.guard_write($1, $2, 'page', 2)"
+    assert await user.fetchval(text, newer.job_id, newer.attempt_id)
+    # The attempt itself is not locked: its lease and its cancel do not wait for user code.
+    assert await queue.call("set_progress", newer.job_id, newer.attempt_id, "write") is True
+    await transaction.rollback()
+    assert await guard(queue, older, "page", "1")
+    assert await user.fetchval(text, newer.job_id, newer.attempt_id)
+    assert not await guard(queue, older, "page", "1")
+    await queue.finish(newer)
+    with pytest.raises(asyncpg.PostgresError) as refused:
+        await user.fetchval(text, newer.job_id, newer.attempt_id)
+    assert refused.value.sqlstate == "FL012"

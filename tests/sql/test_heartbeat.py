@@ -72,3 +72,32 @@ async def test_without_a_list_nothing_is_released(queue: Queue) -> None:
         await queue.move_clock(1)
         await queue.rows("heartbeat", [queue.worker])
     assert await queue.status(job) == "claimed"
+
+
+async def test_keep_leases_renews_and_tells_as_a_heartbeat_does(queue: Queue) -> None:
+    stopped, kept = await queue.register(), await queue.register(lease_seconds=10)
+    await queue.call("stop_worker", stopped)
+    await queue.move_clock(9)
+    words = await queue.rows("keep_leases", [stopped, 999, kept])
+    assert [(row["worker_id"], row["word"]) for row in words] == [(stopped, "lost"), (999, "lost")]
+    left = "select extract(epoch from lease_until - fenceline.clock())::float8 from fenceline.worker where id = $1"
+    assert await queue.sql(left, kept) == 10
+    job = await queue.enqueue()
+    attempt = await queue.claim_one(worker=kept)
+    await queue.call("cancel_job", job)
+    (row,) = await queue.rows("keep_leases", [kept])
+    assert (row["worker_id"], row["job_id"], row["attempt_id"], row["word"]) == (
+        *(kept, job, attempt.attempt_id, "cancel"),
+    )
+
+
+async def test_a_worker_whose_loop_is_blocked_is_noted_until_it_turns_again(queue: Queue) -> None:
+    worker = await queue.register()
+    noted = (
+        "select row(extract(epoch from fenceline.clock() - blocked_at)::float8, blocked_by)::text "
+        "from fenceline.worker where id = $1"
+    )
+    await queue.rows("keep_leases", [worker], {worker: {"seconds": 12.5, "job_id": 77}})
+    assert await queue.sql(noted, worker) == "(12.5,77)"
+    await queue.rows("keep_leases", [worker])
+    assert await queue.sql(noted, worker) == "(,)"

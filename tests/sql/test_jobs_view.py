@@ -35,13 +35,21 @@ COLUMNS = [
 ]
 
 
+#: Since version 0.1: what was said at enqueue.
+LATER = (
+    *("runner", "snapshot_hash", "requires_hash", "identity", "after", "key", "key_limit", "resource_lock"),
+    *("dedupe_key", "expires_at", "timeout", "group", "retry"),
+)
+
+
 async def test_the_columns_are_those_of_the_job_json(queue: Queue) -> None:
     await queue.enqueue()
     row = await queue.connection.fetchrow("select * from fenceline.jobs")
     assert row is not None
-    assert list(row.keys()) == [*COLUMNS, "job_id"]
+    assert list(row.keys()) == [*COLUMNS, "job_id", *LATER, "snapshot"]
     assert list(await queue.job(row["job_id"])) != []
     assert set(await queue.job(row["job_id"])) == set(COLUMNS)
+    assert set(await queue.call("describe_job", row["job_id"])) == {*COLUMNS, *LATER}
 
 
 async def test_every_job_is_there_once_in_its_status(queue: Queue) -> None:

@@ -9,25 +9,36 @@ import asyncpg
 import psycopg
 import pytest
 from tests.sql.machine import run_machine
-from tests.sql.mutants import MUTANTS, Mutant, Scenario
+from tests.sql.mutants import MUTANTS
+from tests.sql.mutation import Judge, Mutant
+from tests.sql.open_machine import run_open_machine
 from tests.sql.sessions import sessions
 
 EXAMPLES = 80  # of the state machine: enough to catch the mutants that are left to it
+STORMS = 40  # of open transactions: the same
 
 CloneDatabase = Callable[[], str]
-MACHINE = "state_machine"
 
 
-async def run(dsn: str, scenario: Scenario | None) -> None:
+async def run(dsn: str, scenario: Judge) -> None:
     if scenario is None:
         await asyncio.to_thread(run_machine, dsn, examples=EXAMPLES, shrink=False)
+        return
+    if isinstance(scenario, str):
+        await asyncio.to_thread(run_open_machine, dsn, storms=STORMS)
         return
     async with sessions(dsn) as connect, asyncio.timeout(60):
         await scenario(connect)
 
 
 def scenario_name(mutant: Mutant) -> str:
-    return MACHINE if mutant.caught_by is None else mutant.caught_by.__name__
+    match mutant.caught_by:
+        case None:
+            return "state_machine"
+        case str() as machine:
+            return machine
+        case scenario:
+            return scenario.__name__
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,11 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.conftest import create_database, drop_database, dsn_of
+from tests.conftest import create_database, drop_database
 from tests.sql import full_database
 from tests.sql.full_database import FINISHED, STATISTICS, run, seq_scans, touched
+
+from fenceline.testing.databases import dsn_of
 
 # One process fills the database and runs all of these.
 pytestmark = pytest.mark.xdist_group("plans")
@@ -23,7 +25,11 @@ Record = Callable[[object], None]
 CLAIM = "select * from fenceline.claim_jobs(%s, %s, 100)"
 FINISH = "select * from fenceline.finish_attempts(%s::bigint[], %s::uuid[])"
 CLAIM_PAGES = 1500
+MESSAGE_PAGES = 3000  # a scan of the lane's backlog touches many times that
+NAMED_PAGES = 2500  # each job is looked for by its id, and its message goes
 FINISH_PAGES = 2000  # 500 to 1,700: before 17 PostgreSQL descends every index anew for each of the hundred jobs
+EXPLAIN_PAGES = 500  # a place in line is counted up to 1000 jobs
+UNINDEXED_PAGES = 60_000  # such a page ends after some 60 ms, however little it found
 LIST_PAGES = 8000  # a scan of `job` touches 40,000 pages, one of `history` 13,000
 
 
@@ -107,6 +113,71 @@ def test_a_claim_among_a_million_touches_few_pages(
 ) -> None:
     run(full, STATISTICS[statistics])
     pages = claim_pages(full, worker)
+    record(pages)
+    assert pages < CLAIM_PAGES
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_messages_for_a_backlog_and_their_claim_touch_few_pages(
+    full: psycopg.Connection, worker: int, statistics: str, record: Record
+) -> None:
+    """However long the backlog is: those under way are passed over, a hundred more are sent and claimed."""
+    run(full, STATISTICS[statistics])
+    take, claim = "select * from fenceline.take_messages('arq', p_window => %s)", "fenceline.claim_named_jobs"
+    with rolled_back(full):
+        run(full, "update fenceline.lane set delivery = 'arq' where name = 'default'")
+        under_way = [row[0] for row in run(full, take, 400)]
+        for _ in range(2):
+            run(full, "savepoint before")
+            sent = touched(full, take, 500)
+            [(count,)] = run(full, "select count(*) from fenceline.message")
+            claimed = touched(full, f"select * from {claim}(%s, 'default', %s)", worker, under_way[:100])
+            run(full, "rollback to savepoint before")
+    record((sent, claimed))
+    assert (len(under_way), count) == (400, 500)
+    assert sent < MESSAGE_PAGES
+    assert claimed < NAMED_PAGES
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_a_claim_of_suspects_passes_over_the_jobs_before_them(
+    full: psycopg.Connection, worker: int, statistics: str, record: Record
+) -> None:
+    """It is asked for beside every other claim while there are any."""
+    run(full, STATISTICS[statistics])
+    with rolled_back(full):
+        run(
+            full,
+            "update fenceline.ready set deaths = 0 where job_id in "
+            "(select job_id from fenceline.ready where lane = 'default' order by priority, seq desc limit 2)",
+        )
+        for _ in range(2):
+            run(full, "savepoint before")
+            pages = touched(full, "select * from fenceline.claim_jobs(%s, 'default', 2, p_alone => true)", worker)
+            claimed = run(full, "select count(*) from fenceline.running where deaths = 0")
+            run(full, "rollback to savepoint before")
+    record(pages)
+    assert claimed == [(2,)]
+    assert pages <= CLAIM_PAGES
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+def test_jobs_for_an_absent_runner_cost_the_others_little(
+    full: psycopg.Connection, worker: int, statistics: str, record: Record
+) -> None:
+    """Ten thousand ahead of all others."""
+    full.execute("vacuum (index_cleanup on) fenceline.ready")  # of those that the test before rolled back
+    run(full, STATISTICS[statistics])
+    with rolled_back(full):
+        run(
+            full,
+            """
+            insert into fenceline.ready (job_id, seq, priority, lane, kind, tenant, uses, runner)
+            select -i, i, 32000, 'default', 'common', 'default', 256, '{"name": "away"}'
+            from generate_series(1, 10000) i
+            """,
+        )
+        pages = claim_pages_here(full, worker)
     record(pages)
     assert pages < CLAIM_PAGES
 
@@ -232,6 +303,64 @@ def test_a_list_by_one_value_is_index_backed(
     assert pages < LIST_PAGES
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"more": {"parent": 7}},
+        {"more": {"group": "nightly"}, "tenants": ["usual"]},
+        {"created_by": "ann", "tenants": ["usual"]},
+        {"more": {"key": "none"}},
+        {"more": {"group": "nightly"}},
+        {"more": {"worker": "none"}},
+        {"more": {"worker": "idle"}},
+        {"more": {"worker": "plans"}},
+        {"more": {"worker": "plans"}, "statuses": ["failed"], "tenants": ["rare_old"]},
+        {"more": {"phase": "none"}},
+    ],
+    ids=str,
+)
+def test_a_page_of_what_few_ask_for_is_bounded(
+    full: psycopg.Connection, worker: int, analysed: None, filters: dict[str, Any], record: Record
+) -> None:
+    assert worker == 1  # "plans": all that is finished ended with it
+    given = {**filters, "more": json.dumps(filters.get("more"))}
+    sql = f"select * from fenceline.page_jobs({', '.join(f'p_{name} => %s' for name in given)})"
+    with rolled_back(full):
+        run(full, "insert into fenceline.offspring select 7, id from fenceline.job where kind = 'rare_spread' limit 50")
+        run(full, "select fenceline.register_worker('idle', 86400)")
+        pages = touched(full, sql, *given.values())
+    record((filters, pages))
+    assert pages < (LIST_PAGES if "more" not in filters or "parent" in filters["more"] else UNINDEXED_PAGES)
+
+
+def test_pages_by_worker_leave_out_none(full: psycopg.Connection, worker: int, analysed: None) -> None:
+    """However many jobs of the worker a window has."""
+    page = """select f.job_ids, f.next_cursor from fenceline.filter_jobs(
+                null, '{rare_spread}', null, null, null, null, null, null, 20, %s, '{"worker": "plans"}') f"""
+    found, cursor = run(full, page, None)[0]
+    while cursor is not None:
+        ids, cursor = run(full, page, cursor)[0]
+        found += ids
+    wanted = run(full, "select id from fenceline.job where kind = 'rare_spread' order by id desc")
+    assert found == [row[0] for row in wanted]
+
+
+def test_a_text_in_an_error_is_found_behind_a_million_jobs_without_one(
+    full: psycopg.Connection, analysed: None, record: Record
+) -> None:
+    job = job_number(full, 400_003)  # 600 failed after it, one of a thousand
+    page = """fenceline.page_jobs(p_more => '{"error": "broke"}')"""
+    sql = f"select jobs::jsonb -> 0 -> 'error' ->> 'code' from {page}"
+    with rolled_back(full):
+        run(full, """update fenceline.history set error = '{"code": "broken"}' where final and job_id = %s""", job)
+        assert run(full, sql) == [("broken",)]
+        before = seq_scans(full)
+        pages = touched(full, sql)
+        assert seq_scans(full) == before
+    record(pages)
+    assert pages < UNINDEXED_PAGES
+
+
 @pytest.mark.parametrize("filters", [{"created_before": FINISHED // 5}, {"created_after": FINISHED // 5}, {}])
 def test_a_list_by_time_is_index_backed(
     full: psycopg.Connection, analysed: None, filters: dict[str, int], record: Record
@@ -307,6 +436,18 @@ def test_the_view_of_active_jobs_does_not_touch_history(full: psycopg.Connection
     assert not any(name.startswith("history") for name in active)
 
 
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_why_a_job_waits_among_a_million_is_found_by_index(
+    full: psycopg.Connection, worker: int, place: str, record: Record
+) -> None:
+    order = {"first": "seq limit 1", "middle": "seq offset 500000 limit 1", "last": "seq desc limit 1"}[place]
+    job = run(full, f"select job_id from fenceline.ready where lane = 'default' order by priority desc, {order}")[0][0]
+    for _ in range(2):
+        pages = touched(full, "select fenceline.explain_job(%s, 'common')", job)
+    record(pages)
+    assert pages <= EXPLAIN_PAGES
+
+
 def test_floors_spare_a_claim_the_dead_entries_that_a_long_transaction_pins(
     server: str, full: psycopg.Connection, worker: int, record: Record
 ) -> None:
@@ -319,7 +460,6 @@ def test_floors_spare_a_claim_the_dead_entries_that_a_long_transaction_pins(
         select -i, i, 0, 'pinned', 'common', 'common' from generate_series(1, 50200) i order by hashint8(i)
         """,
     )
-    run(full, "insert into fenceline.lane_state (lane, scanned_at) values ('pinned', now() + interval '1 hour')")
     with psycopg.connect(dsn_of(server, full.info.dbname)) as pinning:
         run(pinning, "set transaction isolation level repeatable read")
         run(pinning, "select 1")
@@ -329,9 +469,12 @@ def test_floors_spare_a_claim_the_dead_entries_that_a_long_transaction_pins(
           select * from fenceline.claim_jobs(%s, 'pinned', 100, p_floor_priorities => array[0]::smallint[],
                                              p_floor_seqs => array[50001]::bigint[])
         """
+        scanned = "insert into fenceline.lane_scan (lane, kinds, scanned_at) values ('pinned', 0, clock_timestamp())"
         with rolled_back(full):
+            run(full, scanned)
             run(full, sql, worker)
         with rolled_back(full):
+            run(full, scanned)
             with_floors = touched(full, sql, worker)
     record((without_floors, with_floors))
     assert with_floors < CLAIM_PAGES

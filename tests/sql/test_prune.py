@@ -155,6 +155,31 @@ async def test_a_locked_partition_is_left_for_the_next_time(queue: Queue, connec
     assert "job_20300101" not in await partitions(queue)
 
 
+async def test_a_drop_that_does_not_get_its_locks_is_tried_ever_more_rarely(queue: Queue, connect: Connect) -> None:
+    """While it asks for them, enqueues and claims wait behind it."""
+    await queue.call("create_partitions", 1)
+    for _ in range(2):
+        await queue.finished()
+        await queue.move_clock(DAY)
+        queue.worker = await queue.register(lease_seconds=DAY)
+    await queue.move_clock(10 * DAY)
+    other = await connect()
+    pause = "select pause_seconds from fenceline.maintenance where task = 'drop_days'"
+    async with other.transaction():
+        await other.execute("select count(*) from fenceline.job")
+        for seconds in (60, 120, 240, 480, 960, 1920, 3600, 3600):
+            await queue.rows("drop_days")
+            assert await queue.sql(pause) == seconds
+            await queue.move_clock(seconds - 1)
+            await queue.rows("drop_days")
+            assert await queue.sql(pause) == seconds
+            await queue.move_clock(1)
+    await queue.rows("drop_days")
+    await queue.rows("drop_days")
+    assert await queue.sql(pause) is None
+    assert await partitions(queue) == ["job_default"]
+
+
 async def test_what_its_days_partition_will_take_along_is_not_deleted_one_by_one(queue: Queue) -> None:
     """A day of equal retention costs one drop, not a delete per job; a shorter retention is meant to the minute."""
     await queue.call("create_partitions", 0)
@@ -251,7 +276,19 @@ async def test_nothing_that_is_kept_of_a_job_is_forgotten_to_be_forgotten(queue:
     tables = {row["relname"] for row in rows}
     of_live_jobs = {"ready", "running", "timer", "held", "resource_lock", "key_holder", "deadline", "child"}
     of_live_jobs |= {"attempt_lock", "lock_wait"}
-    of_others = {"dedupe", "idempotency", "watch", "follow", "journal", "schedule_tick", "guard"}  # they have their own
+    of_others = {
+        "dedupe",
+        "dedupe_check",
+        "idempotency",
+        "watch",
+        "follow",
+        "journal",
+        "schedule_tick",
+        "guard",
+        "message",
+        "signal_check",
+        "refusal",
+    }  # they have their own
     for function, besides in (("forget_jobs", {"history"}), ("forget_details", set())):
         body = await queue.sql("select prosrc from pg_proc where proname = $1", function)
         forgotten = {table for table in tables if f"delete from fenceline.{table} " in body}

@@ -75,3 +75,30 @@ async def test_a_crashed_worker_can_claim_no_more(queue: Queue) -> None:
     worker = await queue.register()
     await queue.call("report_crash", worker)
     assert [row["word"] for row in await queue.rows("heartbeat", [worker])] == ["lost"]
+
+
+async def test_who_blocked_a_process_is_blamed_and_its_neighbours_are_not(queue: Queue) -> None:
+    over, costly, neighbour = [await queue.enqueue(max_attempts=1, timeout=2) for _ in range(3)]
+    worker = await queue.register()
+    first, second, _ = await queue.claim(3, worker=worker)
+    report = {"suspects": [], "timed_out": [str(first.attempt_id)], "set_apart": [str(second.attempt_id)]}
+    told = await queue.call("report_death", worker, report)
+    assert told == {"ended": 3, "left": 0, "suspects": [await queue.public_id(costly)], "quarantined": []}
+    row = await queue.job(over)
+    assert (row["status"], row["error"]["code"]) == ("failed", "timeout")
+    assert "timeout of 2 seconds" in row["error"]["message"]
+    assert await queue.claimed_ids(9) == [neighbour]
+    (apart,) = await queue.claim(9, alone=True)
+    assert (apart.job_id, apart.number) == (costly, 1)
+    assert await queue.sql("select deaths from fenceline.running where job_id = $1", costly) == 0
+
+
+async def test_a_quarantined_job_is_named_as_such_and_is_no_suspect(queue: Queue) -> None:
+    job = await queue.enqueue()
+    for death in (1, 2, 3):
+        worker = await queue.register()
+        (attempt,) = await queue.claim(1, worker=worker, alone=death > 1)
+        told = await queue.call("report_death", worker, {"suspects": [str(attempt.attempt_id)]})
+        named = "quarantined" if death == 3 else "suspects"
+        other = "suspects" if death == 3 else "quarantined"
+        assert (told[named], told[other]) == ([await queue.public_id(job)], []), death

@@ -114,3 +114,11 @@ async def test_what_is_measured_of_a_lane(queue: Queue) -> None:
     await queue.move_clock(7)
     lane = (await queue.rows("lanes", "interactive"))[0]
     assert (lane["in_use"], lane["depth"], round(lane["oldest_age_seconds"])) == (1, 2, 7)
+
+
+async def test_a_lane_says_when_it_was_changed(queue: Queue) -> None:
+    before = (await queue.rows("describe_lanes", "interactive"))[0][0]["updated_at"]
+    await queue.move_clock(7)
+    changed = await queue.set_lane("interactive", slots=3)
+    assert changed["updated_at"] == await queue.sql("select to_jsonb(fenceline.clock()) #>> '{}'") != before
+    assert (await queue.rows("describe_lanes", "interactive"))[0][0]["updated_at"] == changed["updated_at"]

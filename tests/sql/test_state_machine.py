@@ -8,6 +8,7 @@ EXAMPLES, LEAST_STEPS = 160, 2000
 MOVES = {
     *("new → ready", "new → timer", "new → key", "new → approval", "new → dependencies"),
     *("ready → running", "timer → ready", "key → ready", "approval → ready", "dependencies → ready"),
+    *("running → signal", "signal → ready"),
     *("running → ready", "running → succeeded", "running → succeeded_with_errors"),
     *("running → failed", "running → cancelled", "ready → cancelled", "dependencies → cancelled"),
 }

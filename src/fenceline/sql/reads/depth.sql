@@ -1,4 +1,4 @@
--- One number for autoscalers: jobs that a worker could start now (queued, due timers, attempts of dead workers) in a
+-- One number for autoscalers: jobs that a worker could start now (queued, due timers, waits whose time is over, attempts of dead workers) in a
 -- lane, or in all; a lane that is drained counts 0.
 -- p_tenant    of this tenant only; null: of all
 -- roles: producer, worker, reader
@@ -10,6 +10,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
        + (select count(*) from fenceline.timer t
           where t.run_at <= fenceline.clock() and t.lane in (select name from lane)
             and (p_tenant is null or t.tenant = p_tenant))
+       + (select count(*) from fenceline.wait w join fenceline.held h on h.job_id = w.job_id and h.waiting_for = 'signal'
+          where w.due_at <= fenceline.clock() and h.lane in (select name from lane)
+            and (p_tenant is null or h.tenant = p_tenant))
        + (select count(*) from fenceline.worker w join fenceline.running r on r.worker_id = w.id
           where w.stopped_at is null and w.lease_until < fenceline.clock() and r.lane in (select name from lane)
             and (p_tenant is null

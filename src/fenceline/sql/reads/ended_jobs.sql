@@ -4,7 +4,7 @@
 create or replace function fenceline.ended_jobs(p_seconds double precision, p_most integer)
 returns table (job_id bigint, outcome text, ended_at timestamptz, seconds double precision, worker_id integer,
                kind text, lane text, tenant text, created_by text, started_at timestamptz)
-language sql stable set enable_seqscan = off as $$
+language sql stable set enable_seqscan = off set jit = off as $$
   select h.job_id, h.outcome, h.ended_at,
          extract(epoch from h.ended_at - coalesce(h.started_at, h.claimed_at))::double precision, h.worker_id,
          j.kind, j.lane, j.tenant, j.created_by, coalesce(h.started_at, h.claimed_at)

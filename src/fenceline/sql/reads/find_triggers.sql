@@ -1,12 +1,9 @@
--- What it takes to check a request to a trigger: every trigger of that name, whoever's; the secret that fits decides whose
--- is meant. `now` is the database's time, in seconds since 1970.
+-- As trigger_keys, of triggers with Fenceline's own signature: for servers of version 0.1, which know no other.
 -- roles: admin
 create or replace function fenceline.find_triggers(p_name text)
 returns table (tenant text, kind text, secret text, window_seconds integer, idempotency_header text, dedupe_header text,
                now double precision)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-  select t.tenant, t.kind, t.secret, t.window_seconds, t.idempotency_header, t.dedupe_header,
-         extract(epoch from fenceline.clock())::double precision
-  from fenceline.trigger t where t.name = p_name and t.enabled
-  order by t.tenant limit 1000;
+  select k.tenant, k.kind, k.secret, k.window_seconds, k.idempotency_header, k.dedupe_header, k.now
+  from fenceline.trigger_keys(p_name) k where k.scheme = 'fenceline';
 $$;

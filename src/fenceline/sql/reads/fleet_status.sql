@@ -3,7 +3,8 @@
 --
 -- p_tenant    only this tenant's jobs count and are shown; null: all. Lanes and workers belong to everybody, a runner that
 --             is bound to a tenant to that one.
--- A worker whose lease is over, or that was not heard of for p_offline_seconds, is `offline`; one that signed off is not
+-- A worker whose lease is over, or that was not heard of for as long as its lanes say (offline_timeout_seconds, else
+-- p_offline_seconds), is `offline`; one that signed off is not
 -- shown, and one that has been offline for a day neither.
 -- roles: reader
 create or replace function fenceline.fleet_status(p_tenant text default null, p_offline_seconds double precision default 60)
@@ -26,9 +27,13 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       'id', w.id, 'name', w.name, 'host', w.host, 'pid', w.pid, 'version', w.version, 'lanes', w.lanes,
       'labels', w.labels, 'started_at', w.started_at, 'heartbeat_at', w.heartbeat_at,
       'status', case when w.lease_until < fenceline.clock()
-                       or w.heartbeat_at < fenceline.clock() - make_interval(secs => p_offline_seconds) then 'offline'
+                       or w.heartbeat_at < fenceline.clock() - make_interval(
+                         secs => fenceline.offline_seconds(w.lanes, p_offline_seconds)) then 'offline'
                      else 'online' end,
-      'in_use', (select count(*) from slot s where s.worker_id = w.id)) as json
+      'in_use', (select count(*) from slot s where s.worker_id = w.id),
+      'blocked_seconds', extract(epoch from fenceline.clock() - w.blocked_at),
+      -- The job may be another tenant's.
+      'blocked_by', case when p_tenant is null then fenceline.public_id(w.blocked_by) end) as json
     from fenceline.worker w
     -- Who signed off, did so before the lease was over; who was swept, after.
     where (w.stopped_at is null or w.stopped_at >= w.lease_until)
@@ -38,10 +43,10 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select jsonb_build_object(
     'draining', (select s.draining from fenceline.setting s),
     'lanes', (
-      select coalesce(jsonb_agg(to_jsonb(n) - 'default_priority' || jsonb_build_object('jobs', coalesce(
-               (select jsonb_agg(s.job order by s.place) from slot s where s.lane = n.name and s.place <= 100), '[]'))
-               order by n.name), '[]')
-      from fenceline.lanes(null, p_tenant) n),
+      select coalesce(jsonb_agg(n - 'default_priority' || jsonb_build_object('jobs', coalesce(
+               (select jsonb_agg(s.job order by s.place) from slot s where s.lane = n ->> 'name' and s.place <= 100), '[]'))
+               order by n ->> 'name'), '[]')
+      from fenceline.describe_lanes(null, p_tenant) n),
     'workers', (select coalesce(jsonb_agg(m.json order by m.name, m.id), '[]') from member m where not m.runner),
     'runners', (select coalesce(jsonb_agg(m.json order by m.name, m.id), '[]') from member m where m.runner));
 $$;

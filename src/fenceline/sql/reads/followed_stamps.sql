@@ -2,7 +2,7 @@
 -- roles: admin
 create or replace function fenceline.followed_stamps(p_job_ids bigint[]) returns table (job_id bigint, stamp bigint)
 language sql stable security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
   select i, hashtextextended(concat_ws('|',
     (select 'r' || concat_ws(' ', r.token, r.started_at, r.cancel_requested_at) from fenceline.running r
      where r.job_id = i),

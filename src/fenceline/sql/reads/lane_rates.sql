@@ -9,7 +9,7 @@ create or replace function fenceline.lane_rates(p_seconds double precision defau
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
 -- As in list_jobs: a plan that does not depend on statistics.
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
   with ended as materialized (
     select h.job_id, h.ended_at from fenceline.history h

@@ -8,7 +8,7 @@ create or replace function fenceline.live_claim(p_job_id bigint, p_attempt_id uu
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select r.lane, r.job_id, r.attempt_id, r.token, r.number, j.kind, j.args, j.tenant, r.priority,
          coalesce(r.seq, r.job_id), j.max_attempts, j.timeout_seconds, r.deaths is not null,
-         nullif(fenceline.claim_details(r.job_id), '{}')
+         nullif(fenceline.attempt_details(r.job_id, r.uses), '{}')
   from fenceline.running r join fenceline.job j on j.id = r.job_id
   where r.job_id = p_job_id and r.attempt_id = p_attempt_id;
 $$;

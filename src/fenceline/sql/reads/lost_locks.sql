@@ -9,5 +9,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   from fenceline.key_holder k where not fenceline.is_live(k.job_id)
   union all
   select 'dedupe_key', d.tenant, d.key, fenceline.public_id(d.job_id)
-  from fenceline.dedupe d where not fenceline.is_live(d.job_id);
+  from fenceline.dedupe d
+  where not fenceline.is_live(d.job_id)
+    and not exists (select 1 from fenceline.dedupe_check c where c.job_id = d.job_id);  -- maintain gives it back
 $$;

@@ -37,6 +37,10 @@ begin
     union all
     (select h.job_id from fenceline.held h
      where 'waiting' = any(p_statuses) and h.waiting_for = 'key' and h.job_id < p_below
+       and h.job_id >= p_from order by h.job_id desc limit p_limit)
+    union all
+    (select h.job_id from fenceline.held h
+     where 'waiting' = any(p_statuses) and h.waiting_for = 'signal' and h.job_id < p_below
        and h.job_id >= p_from order by h.job_id desc limit p_limit));
   foreach v_status in array p_statuses loop
     if v_status in ('succeeded_with_errors', 'failed', 'cancelled') then

@@ -1,5 +1,5 @@
 -- What is wrong with the daily partitions of `job` and `history`:
---   missing    no partition for today or tomorrow: new jobs go to the default one, where retention deletes row by row
+--   missing    no partition for today or one of the next two days: new jobs go to the default one, where retention deletes row by row
 --   unpaired   one of the two tables has a partition for the day, the other has not
 --   detached   a table that looks like a partition and is none: its jobs are not seen
 --   overdue    older by 4 days than the longest retention, and still there
@@ -15,7 +15,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     select (fenceline.clock() at time zone 'UTC')::date as today
   )
   select 'missing', 'job_' || to_char(n.today + i, 'YYYYMMDD')
-  from now n cross join generate_series(0, 1) i
+  from now n cross join generate_series(0, 2) i
   where not exists (select 1 from tables t where t.attached and t.parent = 'job' and t.day = n.today + i)
   union all
   select 'unpaired', t.name from tables t

@@ -8,7 +8,7 @@
 create or replace function fenceline.runner_attempt(p_job_id bigint, p_attempt_id uuid, p_owner text, p_tenant text)
 returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 declare
   v_worker integer;
   v_state text := 'live';

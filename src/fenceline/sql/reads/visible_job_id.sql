@@ -3,7 +3,7 @@
 -- roles: producer, worker, reader
 create or replace function fenceline.visible_job_id(p_job_id bigint, p_tenant text, p_created_by text) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
 begin
   perform 1 from fenceline.job j
   where j.id = p_job_id and (p_tenant is null or j.tenant = p_tenant)

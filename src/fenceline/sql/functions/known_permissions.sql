@@ -1,7 +1,0 @@
--- Every permission that a role may have; the server's routes ask for these.
--- roles: none
-create or replace function fenceline.known_permissions() returns text[]
-language sql immutable parallel safe as $$
-  select array['jobs:read', 'jobs:read_all', 'jobs:enqueue', 'jobs:cancel', 'jobs:approve', 'workers:view', 'workers:manage',
-               'schedules:manage', 'hooks:manage', 'runners:claim', 'audit:read', 'tokens:manage', 'system:manage'];
-$$;
