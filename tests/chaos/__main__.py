@@ -1,6 +1,7 @@
 """`python -m tests.chaos --jobs N --kills N --seed S`: a storm of faults, and what it broke.
 
-On the server that FENCELINE_TEST_DSN names, in a database of its own, else on an embedded one.
+On the server that FENCELINE_TEST_DSN names, in a database of its own, else on an embedded one, which is also restarted
+and crashed.
 """
 
 import argparse
@@ -15,31 +16,35 @@ from uuid import uuid4
 import asyncpg
 import psycopg
 from tests.chaos.storm import Report, Storm
-from tests.conftest import create_database, drop_database, dsn_of, migrate_database
+from tests.client.proxy import proxied
+from tests.conftest import create_database, drop_database
 from tests.worker.fleet import Fleet
+from tests.worker.own_server import OwnServer, own_server
 
-from fenceline.database.embedded import EmbeddedPostgres
+from fenceline.testing.databases import dsn_of, migrate_database
 
 
-async def weather(dsn: str, folder: Path, options: argparse.Namespace) -> Report:
+async def weather(dsn: str, folder: Path, options: argparse.Namespace, server: OwnServer | None) -> Report:
     await migrate_database(dsn)
     connection = await asyncpg.connect(dsn)
     fleet = Fleet(dsn, folder, connection)
     try:
-        storm = Storm(fleet, seed=options.seed, lease=options.lease)
-        return await storm.run(jobs=options.jobs, faults=options.kills, most_seconds=options.seconds)
+        async with proxied(dsn) as proxy:
+            storm = Storm(fleet, seed=options.seed, lease=options.lease, proxy=proxy, server=server)
+            return await storm.run(jobs=options.jobs, faults=options.kills, most_seconds=options.seconds)
     finally:
         fleet.close()
-        await connection.close()
+        await fleet.connection.close()
 
 
-def run_on(server: str, folder: Path, options: argparse.Namespace) -> Report:
+def run_on(dsn: str, folder: Path, options: argparse.Namespace, server: OwnServer | None = None) -> Report:
     name = f"fenceline_chaos_{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as administrator:
+    with psycopg.connect(dsn, autocommit=True) as administrator:
         create_database(administrator, name)
-        try:
-            return asyncio.run(weather(dsn_of(server, name), folder, options))
-        finally:
+    try:
+        return asyncio.run(weather(dsn_of(dsn, name), folder, options, server))
+    finally:
+        with psycopg.connect(dsn, autocommit=True) as administrator:
             drop_database(administrator, name)
 
 
@@ -56,8 +61,8 @@ def main() -> int:
         if server:
             report = run_on(server, Path(folder), options)
         else:
-            with EmbeddedPostgres(Path(folder) / "server") as embedded:
-                report = run_on(embedded, Path(folder), options)
+            with own_server() as own:
+                report = run_on(own.dsn, Path(folder), options, own)
     sys.stdout.write(f"{report}\n")
     return 1 if report.broken else 0
 

@@ -7,11 +7,27 @@ import signal
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Literal
 
-from tests.chaos.checker import Broken, Ending, check, longest_gap
+import asyncpg
+from tests.chaos.checker import Batch, Broken, Ending, check, longest_gap, longest_silence
+from tests.client.proxy import Proxy
 from tests.worker.fleet import Fleet, WorkerProcess, kill, until
+from tests.worker.own_server import OwnServer
 
-KINDS = ("child killed", "supervisor killed", "child frozen", "backend terminated")
+KINDS = {
+    "child killed": 4,
+    "supervisor killed": 1,
+    "child frozen": 2,
+    "backend terminated": 3,
+    "line cut": 2,
+    "partition": 2,
+}
+#: Only where the server is the storm's own.
+SERVER_KINDS = {"server restarted": 1, "server crashed": 1}
+#: After so many faults there is time to recover in.
+FAULTS_PER_CALM = 8
+CALM_SECONDS = 6.0
 
 
 @dataclass(slots=True)
@@ -24,6 +40,7 @@ class Report:
     attempts: int = 0
     refused: int = 0
     longest_gap: float = 0.0
+    longest_silence: float = 0.0
     broken: list[Broken] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -35,28 +52,51 @@ class Report:
                 f"  faults      {counts}",
                 f"  attempts    {self.attempts} ended: {dict(self.outcomes)}; {self.refused} stale writes refused",
                 f"  longest gap {self.longest_gap:.2f} s",
-                "  violations  " + " ".join(f"{name} {per_invariant[name]}" for name in "LTFP"),
+                f"  silence     {self.longest_silence:.2f} s at most, of a lane with jobs, after a fault was over",
+                "  violations  " + " ".join(f"{name} {per_invariant[name]}" for name in "LTFPSE"),
                 *(f"    {broken.invariant}: {broken.what}" for broken in self.broken[:20]),
             ]
         )
 
 
 class Storm:
-    def __init__(self, fleet: Fleet, *, seed: int, workers: int = 2, processes: int = 2, lease: float = 2.0) -> None:
+    """`proxy`: half of the workers reach the database through it. `server`: may be restarted and crashed."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        *,
+        seed: int,
+        workers: int = 2,
+        processes: int = 2,
+        lease: float = 2.0,
+        silence: float = 5.0,
+        proxy: Proxy | None = None,
+        server: OwnServer | None = None,
+    ) -> None:
         self._fleet = fleet
         self._random = random.Random(seed)
         self._lease = lease
+        self._silence = silence
         self._processes = processes
+        self._proxy = proxy
+        self._server = server
         self._frozen: set[asyncio.Task[None]] = set()
-        self._first = self._random.sample(KINDS, len(KINDS))
+        self._kinds = dict(KINDS) | (SERVER_KINDS if server else {})
+        if proxy is None:
+            del self._kinds["line cut"], self._kinds["partition"]
+        self._first = self._random.sample(list(self._kinds), len(self._kinds))
+        self._killed: set[int] = set()
+        self._batches: list[Batch] = []
+        self._over: list[float] = []
         self.report = Report(seed)
-        for _ in range(workers):
-            self._start()
+        for number in range(workers):
+            self._start(through_proxy=number % 2 == 1)
 
-    def _start(self) -> WorkerProcess:
+    def _start(self, *, through_proxy: bool) -> WorkerProcess:
         return self._fleet.start(
             "--lease", str(self._lease), "--processes", str(self._processes), "--concurrency", "8", "--threads", "4",
-            "--grace", "5",
+            "--grace", "5", dsn=self._proxy.dsn if self._proxy and through_proxy else None,
         )  # fmt: skip
 
     @property
@@ -68,12 +108,15 @@ class Storm:
         began = time.monotonic()
         for worker in self._workers:
             await self._fleet.registered(worker)
+        await self._fleet.set_lane("interactive", slots=None)
         job_ids: list[int] = []
         for number in range(faults):
             share = jobs * (number + 1) // faults - len(job_ids)
             job_ids += await self._enqueue(share)
             await asyncio.sleep(self._random.uniform(0.1, 0.6))
             await self._inject()
+            if number % FAULTS_PER_CALM == FAULTS_PER_CALM - 1:
+                await asyncio.sleep(CALM_SECONDS)
             if time.monotonic() - began > most_seconds:
                 break
         await asyncio.gather(*self._frozen)
@@ -91,17 +134,24 @@ class Storm:
         return self.report
 
     async def _enqueue(self, count: int) -> list[int]:
-        blocking = count // 3
-        options = {"max_attempts": 100}
         seconds = round(self._random.uniform(0.01, 0.15), 3)
-        job_ids = await self._fleet.enqueue("nap", {"seconds": seconds}, count=count - blocking, **options)
-        return job_ids + await self._fleet.enqueue("blocking_nap", {"seconds": seconds}, count=blocking, **options)
+        job_ids: list[int] = []
+        for kind, lane, share in (
+            ("blocking_nap", "default", count // 3),
+            ("nap", "interactive", count // 3),
+            ("nap", "default", count - 2 * (count // 3)),
+        ):
+            made = await self._fleet.enqueue(kind, {"seconds": seconds}, count=share, max_attempts=100, lane=lane)
+            self._batches.append(Batch(lane, time.monotonic(), made))
+            job_ids += made
+        return job_ids
 
     # Faults ----------------------------------------------------------------------------------------------------------
 
     async def _inject(self) -> None:
         # Each kind once, then by chance.
-        fault = self._first.pop() if self._first else self._random.choices(KINDS, weights=(4, 1, 2, 3))[0]
+        kinds = self._kinds
+        fault = self._first.pop() if self._first else self._random.choices([*kinds], weights=[*kinds.values()])[0]
         match fault:
             case "backend terminated":
                 ended = await self._terminate_a_backend()
@@ -109,8 +159,13 @@ class Storm:
                 worker = self._random.choice(self._workers)
                 kill(worker.pid)
                 worker.process.wait()
-                self._start()
+                self._killed.add(worker.pid)
+                self._start(through_proxy=self._random.random() < 0.5)
                 ended = True
+            case "line cut" | "partition":
+                ended = await self._part(fault)
+            case "server restarted" | "server crashed":
+                ended = await self._restart("fast" if fault == "server restarted" else "immediate")
             case _:
                 children = [pid for worker in self._workers for pid in worker.children()]
                 ended = bool(children)
@@ -121,11 +176,32 @@ class Storm:
                     self._frozen.add(task)
         if ended:
             self.report.faults[fault] += 1
+            self._over.append(time.monotonic())
+
+    async def _part(self, fault: str) -> bool:
+        assert self._proxy is not None
+        if fault == "line cut":
+            await self._proxy.cut()
+        else:
+            self._proxy.stall()
+            await asyncio.sleep(self._random.uniform(0.5, 2.0) * self._lease)
+            self._proxy.flow()
+        return True
+
+    async def _restart(self, mode: Literal["fast", "immediate"]) -> bool:
+        assert self._server is not None
+        await asyncio.to_thread(self._server.stop, mode)
+        await asyncio.sleep(self._random.uniform(0.0, 1.0))
+        await asyncio.to_thread(self._server.start)
+        self._fleet.connection.terminate()
+        self._fleet.connection = await asyncpg.connect(self._fleet.dsn)
+        return True
 
     async def _freeze(self, pid: int) -> None:
         kill(pid, signal.SIGSTOP)
         await asyncio.sleep(self._lease * self._random.uniform(1.1, 1.8))
         kill(pid, signal.SIGCONT)
+        self._over.append(time.monotonic())
 
     async def _terminate_a_backend(self) -> bool:
         rows = await self._fleet.connection.fetch(
@@ -142,6 +218,9 @@ class Storm:
 
     async def _stop(self) -> None:
         workers = self._workers
+        for worker in self._fleet.workers:
+            if worker not in workers and worker.pid not in self._killed:
+                self.report.broken.append(Broken("E", f"a worker has ended by itself: {worker.output()[-500:]}"))
         for worker in workers:
             os.kill(worker.pid, signal.SIGTERM)
         for worker in workers:
@@ -158,5 +237,8 @@ class Storm:
         report.attempts = len(history)
         report.outcomes = Counter(ending.outcome for ending in history)
         report.refused = sum(worker.output().count("stale_attempt") for worker in self._fleet.workers)
-        report.longest_gap = longest_gap(ledger)
-        report.broken += check(job_ids, ledger, history, self._lease)
+        report.longest_gap = longest_gap(ledger, self._over)
+        report.longest_silence = longest_silence(ledger, self._batches, self._over)
+        report.broken += check(job_ids, ledger, history, self._lease, self._over)
+        if report.longest_silence > self._silence:
+            report.broken.append(Broken("S", f"a lane was silent for {report.longest_silence:.1f} s after a fault"))

@@ -5,8 +5,8 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.worker.embedded_worker import running
 from tests.worker.fleet import Fleet
+from tests.worker.in_process_worker import running
 
 from fenceline import Fenceline
 
@@ -25,13 +25,14 @@ def tables(database: str) -> str:
 
 
 @pytest.fixture
-def app(tables: str, monkeypatch: pytest.MonkeyPatch) -> Fenceline:
+async def app(tables: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Fenceline]:
     """The app of sample.py, as a fresh import in this process and in others finds it."""
     monkeypatch.setenv("FENCELINE_DSN", tables)
     from tests.context import sample  # noqa: PLC0415 - it reads the variable when it is imported
 
     made: Fenceline = importlib.reload(sample).app
-    return made
+    yield made
+    await made.close()
 
 
 @pytest.fixture

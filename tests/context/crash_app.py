@@ -3,13 +3,14 @@
 import asyncio
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import psycopg
 
-from fenceline import Context, Fenceline, SyncContext
+from fenceline import BatchContext, BatchItem, Context, Fenceline, SyncBatchContext, SyncContext
 
 app = Fenceline()
 PAUSE = 0.03
@@ -25,7 +26,7 @@ def note(word: str) -> None:
 
 
 @app.job()
-async def pay(number: int, *, ctx: Context) -> None:
+async def pay(ctx: Context, number: int) -> None:
     async with ctx.transaction() as conn:
         await conn.execute("insert into public.paid (job) values ($1)", str(number))
         await asyncio.sleep(PAUSE)
@@ -33,7 +34,7 @@ async def pay(number: int, *, ctx: Context) -> None:
 
 
 @app.job()
-def pay_blocking(number: int, *, ctx: SyncContext) -> None:
+def pay_blocking(ctx: SyncContext, number: int) -> None:
     with ctx.transaction() as conn:
         conn.execute("insert into public.paid (job) values (%s)", (str(number),))
         time.sleep(PAUSE)
@@ -54,6 +55,24 @@ def pay_apart_blocking(number: int) -> None:
     with psycopg.connect(os.environ["FENCELINE_DSN"], autocommit=True) as connection:
         connection.execute("insert into public.paid (job) values (%s)", (str(number),))
     time.sleep(2 * PAUSE)
+
+
+@app.job(batch=20, batch_wait=0.05)
+async def pay_together(ctx: BatchContext, jobs: list[BatchItem[dict[str, int]]]) -> None:
+    async with ctx.transaction() as conn:
+        for item in jobs:
+            await conn.execute("insert into public.paid (job) values ($1)", str(item.args["number"]))
+        await asyncio.sleep(PAUSE)
+    await asyncio.sleep(PAUSE)
+
+
+@app.job(batch=20, batch_wait=0.05)
+def pay_together_blocking(ctx: SyncBatchContext, jobs: list[BatchItem[dict[str, int]]]) -> None:
+    with ctx.transaction() as conn:
+        for item in jobs:
+            conn.execute("insert into public.paid (job) values (%s)", (str(item.args["number"]),))
+        time.sleep(PAUSE)
+    time.sleep(PAUSE)
 
 
 # Steps ---------------------------------------------------------------------------------------------------------------
@@ -88,3 +107,17 @@ for shutdown in ("release", "fail"):
     app.job(kind=f"walk.async.{shutdown}", **options)(walk_async)
     app.job(kind=f"walk.def.{shutdown}", **options)(walk_def)
     app.job(kind=f"walk.isolated.{shutdown}", isolated=True, **options)(walk_def)
+
+
+# Waits ---------------------------------------------------------------------------------------------------------------
+
+
+@app.job()
+async def relay(*, ctx: Context) -> list[int]:
+    """Notes each run of a step with the token of the attempt that ran it."""
+    heard = []
+    for turn in range(2):
+        await ctx.step(f"step{turn}", partial(note, f"step{turn} {ctx.job_id} {ctx.token}"))
+        heard.append(await ctx.wait_for("word"))
+        await asyncio.sleep(PAUSE)
+    return heard

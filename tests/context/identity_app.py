@@ -5,16 +5,22 @@ import base64
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 from fenceline import Context, Fenceline, Retry, SyncContext, WithErrors
 
+#: Taken hold of before there was any secret, as libraries for logging do.
+EARLY = sys.stdout
 ONCE = Retry(max_attempts=1)
 LONG = 3_000
+if "LIBRARY_LOG" in os.environ:
+    logging.getLogger("library").addHandler(logging.FileHandler(os.environ["LIBRARY_LOG"]))
 
 
 class Vault:
@@ -33,7 +39,7 @@ app = Fenceline(credentials=Vault())
 
 
 @app.job(retry=ONCE)
-async def leak(*, ctx: Context) -> Any:
+async def leak(ctx: Context) -> Any:
     credentials = ctx.credentials
     token = credentials["token"]
     assert token.startswith("s3cr3t")
@@ -66,7 +72,7 @@ async def leak(*, ctx: Context) -> Any:
 
 
 @app.job(retry=ONCE)
-def leak_blocking(*, ctx: SyncContext) -> str:
+def leak_blocking(ctx: SyncContext) -> str:
     token = ctx.credentials["token"]
     print(token)
     ctx.log(token)
@@ -77,7 +83,7 @@ def leak_blocking(*, ctx: SyncContext) -> str:
 
 
 @app.job(retry=ONCE, isolated=True)
-async def leak_isolated(*, ctx: Context) -> str:
+async def leak_isolated(ctx: Context) -> str:
     token = ctx.credentials["token"]
     print(token)
     logging.getLogger("library").warning("using %s", token)
@@ -89,30 +95,53 @@ async def leak_isolated(*, ctx: Context) -> str:
 
 
 @app.job(retry=ONCE)
-async def leak_error(*, ctx: Context) -> None:
+async def leak_encoded(ctx: Context) -> None:
+    """Beside others: what they print must not come between the parts of a secret."""
+    token = ctx.credentials["token"]
+    shout(token)
+    for symbol in token:
+        for stream in (sys.stdout, sys.stderr):
+            stream.write(symbol)
+            stream.flush()
+        await asyncio.sleep(0.001)
+    print()
+
+
+@app.job(retry=ONCE)
+def leak_encoded_blocking(ctx: SyncContext) -> None:
+    shout(ctx.credentials["token"])
+
+
+@app.job(retry=ONCE, isolated=True)
+def leak_encoded_isolated(ctx: SyncContext) -> None:
+    shout(ctx.credentials["token"])
+
+
+@app.job(retry=ONCE)
+async def leak_error(ctx: Context) -> None:
     token = ctx.credentials["token"]
     # Long enough that a cut would go through the middle of one.
     raise RuntimeError("".join(f"{token}{number}," for number in range(LONG)))
 
 
 @app.job(retry=ONCE, isolated=True)
-def leak_error_isolated(*, ctx: SyncContext) -> None:
+def leak_error_isolated(ctx: SyncContext) -> None:
     raise RuntimeError(f"cannot log in with {ctx.credentials['token']!r}")
 
 
 @app.job(retry=ONCE)
-async def leak_result(*, ctx: Context) -> Any:
+async def leak_result(ctx: Context) -> Any:
     return dict(ctx.credentials)
 
 
 @app.job(retry=ONCE)
-async def leak_transaction(*, ctx: Context) -> Any:
+async def leak_transaction(ctx: Context) -> Any:
     async with ctx.transaction() as conn:
         conn.result = {"token": ctx.credentials["token"]}
 
 
 @app.job(retry=ONCE)
-async def need(*, ctx: Context) -> str:
+async def need(ctx: Context) -> str:
     await asyncio.sleep(0)
     return base64.b64encode(ctx.credentials["token"].encode()).decode()
 
@@ -120,6 +149,38 @@ async def need(*, ctx: Context) -> str:
 @app.job()
 async def child(token: str) -> str:
     return token
+
+
+def forms(token: str) -> list[str]:
+    """What somebody may make of a secret, alone and as a part of something."""
+    found = [token]
+    for before in ("", "u:", "user:", "x"):
+        text = f"{before}{token}{before[::-1]}".encode()
+        for whole in (text, json.dumps({before: token}).encode()):
+            encoded = base64.b64encode(whole).decode()
+            found += [encoded, encoded.rstrip("="), base64.urlsafe_b64encode(whole).decode()]
+            found += [base64.encodebytes(whole).decode(), whole.hex(), whole.hex().upper()]
+        quoted = [quote(text), quote(text, safe=""), quote(text, safe="!'()*"), quote_plus(text)]
+        found += quoted + [re.sub("%..", lambda code: code[0].lower(), text) for text in quoted]
+    return found
+
+
+def shout(token: str) -> None:
+    library = logging.getLogger("library")
+    for form in forms(token):
+        print(form)
+        sys.stderr.writelines([form, "\n"])
+        EARLY.write(f"{form}\n")
+        library.warning("with %s", form)
+        for start in range(0, len(form), 5):
+            sys.stdout.write(form[start : start + 5])
+            sys.stdout.flush()
+        print(flush=True)
+    try:
+        fail(token)
+    except RuntimeError:
+        library.exception("cannot log in")
+        traceback.print_exc()
 
 
 def fail(token: str) -> None:

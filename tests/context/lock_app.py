@@ -23,7 +23,7 @@ def note(word: str, lock: object, ctx: Context | SyncContext) -> None:
 
 
 @app.job()
-async def edit(edition: int, *, ctx: Context) -> None:
+async def edit(ctx: Context, edition: int) -> None:
     async with ctx.lock("edition", edition):
         note("in", edition, ctx)
         await asyncio.sleep(0.002)
@@ -31,7 +31,7 @@ async def edit(edition: int, *, ctx: Context) -> None:
 
 
 @app.job()
-def edit_blocking(edition: int, *, ctx: SyncContext) -> None:
+def edit_blocking(ctx: SyncContext, edition: int) -> None:
     with ctx.lock("edition", edition):
         note("in", edition, ctx)
         time.sleep(0.002)
@@ -39,7 +39,7 @@ def edit_blocking(edition: int, *, ctx: SyncContext) -> None:
 
 
 @app.job(isolated=True)
-def edit_isolated(edition: int, *, ctx: SyncContext) -> None:
+def edit_isolated(ctx: SyncContext, edition: int) -> None:
     with ctx.lock("edition", edition):
         note("in", edition, ctx)
         time.sleep(0.002)
@@ -47,7 +47,7 @@ def edit_isolated(edition: int, *, ctx: SyncContext) -> None:
 
 
 @app.job(isolated=True)
-async def edit_isolated_async(edition: int, *, ctx: Context) -> None:
+async def edit_isolated_async(ctx: Context, edition: int) -> None:
     async with ctx.lock("edition", edition):
         note("in", edition, ctx)
         await asyncio.sleep(0.002)
@@ -55,14 +55,14 @@ async def edit_isolated_async(edition: int, *, ctx: Context) -> None:
 
 
 @app.job(isolated=True, timeout=0.5, retry=Retry(max_attempts=1))
-def stay_isolated(edition: int, *, ctx: SyncContext) -> None:
+def stay_isolated(ctx: SyncContext, edition: int) -> None:
     with ctx.lock("edition", edition):
         note("in", edition, ctx)
         time.sleep(60)
 
 
 @app.job(retry=Retry(max_attempts=3, base=0))
-async def hold_first(edition: int, gate: str, *, ctx: Context) -> None:
+async def hold_first(ctx: Context, edition: int, gate: str) -> None:
     """Its first attempt stays in the block until the gate is there; later ones only pass through."""
     async with ctx.lock("edition", edition):
         note("in", edition, ctx)
@@ -77,7 +77,7 @@ async def hold_first(edition: int, gate: str, *, ctx: Context) -> None:
 
 
 @app.job()
-async def guarded(version: int, *, ctx: Context) -> None:
+async def guarded(ctx: Context, version: int) -> None:
     """Writes its version to the end of the file, unless a newer one was announced."""
     async with ctx.lock("page", 1):
         await ctx.guard_newer("page:1", version)

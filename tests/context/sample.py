@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 
 from fenceline import Cancel, Context, Fail, Fenceline, Retry, RetryLater, Snooze, SyncContext, WithErrors
+from fenceline.client.app_parts import app_parts
 from fenceline.errors import Cancelled, StaleAttempt
 
 app = Fenceline()
@@ -352,4 +353,38 @@ def check(result: Any, args: dict[str, Any], attempt: int) -> None:
 
 
 for flavour in FLAVOURS:
-    app.handlers[f"publish.{flavour}"].finalizer(finalize_async if "async" in flavour else finalize_def)
+    app_parts(app).handlers[f"publish.{flavour}"].finalizer(finalize_async if "async" in flavour else finalize_def)
+
+
+# Waiting -------------------------------------------------------------------------------------------------------------
+
+
+async def ask_async(*, ctx: Context) -> Any:
+    try:
+        await ctx.step("ask", ran, "ask", ctx.job)
+        await ctx.sleep(0.05)
+        answer = await ctx.wait_for("answer")
+    except Exception:  # noqa: BLE001 - a wait is no error, whatever a handler catches
+        return "caught"
+    await ctx.step("thank", ran, "thank", ctx.job)
+    try:
+        await ctx.wait_for("more", timeout=timedelta(seconds=0.05))
+    except TimeoutError:
+        return [answer, ctx.attempt]
+
+
+def ask_def(*, ctx: SyncContext) -> Any:
+    try:
+        ctx.step("ask", ran, "ask", ctx.job)
+        ctx.sleep(0.05)
+        answer = ctx.wait_for("answer")
+    except Exception:  # noqa: BLE001 - as above
+        return "caught"
+    ctx.step("thank", ran, "thank", ctx.job)
+    try:
+        ctx.wait_for("more", timeout=0.05)
+    except TimeoutError:
+        return [answer, ctx.attempt]
+
+
+register("ask", ask_async, ask_def)

@@ -6,9 +6,10 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended
+from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, FencelineError, Retry
+from fenceline.client.app_parts import app_parts
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 AGAIN = Retry(max_attempts=2, backoff="fixed", base=0.0, jitter=0.0)
@@ -39,7 +40,7 @@ async def test_children_are_refused_early_where_that_can_be_told(app: Fenceline,
     seen: list[str] = []
 
     @app.job()
-    async def bad(*, ctx: Context) -> None:
+    async def bad(ctx: Context) -> None:
         for arguments in (
             {"kind": "child", "args": {"number": "many"}},
             {"kind": "unknown_here", "args": {"number": object()}},
@@ -80,7 +81,7 @@ async def test_a_child_that_cannot_be_made_fails_its_parent_alone(
     connection = await connect()
 
     @app.job(retry=AGAIN)
-    async def parent(*, lock: bool, ctx: Context) -> None:
+    async def parent(ctx: Context, *, lock: bool) -> None:
         if lock:
             await ctx.enqueue("child", {"number": 1}, resource_lock="printer")
         else:
@@ -112,14 +113,14 @@ async def test_children_have_snapshots_and_defaults_of_their_own(app: Fenceline,
         return {"for": name}
 
     @app.job()
-    async def parent(*, ctx: Context) -> list[str]:
+    async def parent(ctx: Context) -> list[str]:
         jobs = await ctx.enqueue_many(planned, [{"name": "a"}, {"name": "b"}])
         jobs.append(await ctx.enqueue(planned, {"name": "c"}, snapshot="given"))
         return [job.id for job in jobs]
 
     async with work():
         ids = await (await parent.enqueue()).result(timeout=30)
-        connection = await app.caller().connect()
+        connection = await app_parts(app).database().connect()
         rows = await connection.fetch(
             "select snapshot #>> '{}' as snapshot, priority from fenceline.job where id = "
             "any(select fenceline.parse_public_id(i) from unnest($1::text[]) i) order by id",
@@ -134,7 +135,7 @@ async def test_another_job_with_the_dedupe_key_takes_the_childs_place(app: Fence
     children: list[Any] = []
 
     @app.job()
-    async def plan(*, ctx: Context) -> None:
+    async def plan(ctx: Context) -> None:
         first = await ctx.enqueue("child", {"number": 1}, dedupe_key="k")
         children.append(await ctx.enqueue("child", {"number": 2}, after=[first]))
         children.append(await ctx.enqueue("child", {"number": 3}, after={"jobs": [first.id], "policy": "always"}))

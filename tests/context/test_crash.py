@@ -48,8 +48,9 @@ async def pay_while_children_die(fleet: Fleet, kinds: tuple[str, str]) -> Counte
     return Counter(row["job"] for row in await fleet.connection.fetch("select job from public.paid"))
 
 
-async def test_effects_are_exactly_once_although_children_die(crashing: Fleet) -> None:
-    paid = await pay_while_children_die(crashing, ("pay", "pay_blocking"))
+@pytest.mark.parametrize("kinds", [("pay", "pay_blocking"), ("pay_together", "pay_together_blocking")])
+async def test_effects_are_exactly_once_although_children_die(crashing: Fleet, kinds: tuple[str, str]) -> None:
+    paid = await pay_while_children_die(crashing, kinds)
     assert paid.total() == len(paid) == JOBS
 
 
@@ -110,3 +111,44 @@ async def test_a_shutdown_is_heeded_between_steps(crashing: Fleet, flavour: str)
     await crashing.ended(2)
     assert [row["outcome"] for row in await crashing.history(released)] == ["released", "succeeded"]
     assert Counter(notes(crashing)) == {"one": 2, "at gate": 2, "three": 1}
+
+
+async def test_every_signal_is_taken_once_although_children_die(crashing: Fleet) -> None:
+    """And no step is run again once it is recorded."""
+    jobs, connection = 120, crashing.connection
+    await crashing.started("--processes", "2", "--concurrency", "10", children=2)
+    for _ in range(jobs):
+        await crashing.enqueue("relay", {}, max_attempts=100)
+    await connection.execute("select fenceline.signal_job(id, 'word', '1') from fenceline.job")
+    killed, sent = 0, False
+
+    async def busy() -> list[int]:
+        rows = await connection.fetch(
+            "select w.pid from fenceline.running r join fenceline.worker w on w.id = r.worker_id "
+            "where r.deaths is null group by w.pid having count(*) > 3"
+        )
+        return [row["pid"] for row in rows]
+
+    async def ended() -> bool:
+        nonlocal killed, sent
+        ready = int(await crashing.scalar("select count(*) from fenceline.held where waiting_for = 'signal'"))
+        if ready > jobs // 4 and not sent:  # in the middle: some wait, some run, some are killed just now
+            await connection.execute("select fenceline.signal_job(id, 'word', '2') from fenceline.job")
+            sent = True
+        for pid in (await busy())[:1] if killed < 8 else []:
+            kill(pid)
+            killed += 1
+        return int(await crashing.scalar("select count(*) from fenceline.history where final")) == jobs
+
+    await until(ended, "all have heard both words", seconds=120)
+    assert killed >= 3, "the jobs have met some deaths"
+    rows = await connection.fetch("select outcome, result::text from fenceline.history where final")
+    assert Counter((row["outcome"], row["result"]) for row in rows) == {("succeeded", "[1, 2]"): jobs}
+    assert await crashing.scalar("select count(*) from fenceline.signal where taken_at is not null") == 2 * jobs
+    recorded = {
+        (row["name"], row["job_id"]): row["token"]
+        for row in await connection.fetch("select name, job_id, token from fenceline.step where name like 'step%'")
+    }
+    runs = [line.split() for line in notes(crashing)]
+    assert len(recorded) == 2 * jobs <= len(runs)
+    assert [run for run in runs if int(run[2]) > recorded[run[0], int(run[1])]] == []

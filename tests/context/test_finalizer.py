@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended
+from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, Retry
 
@@ -52,7 +52,7 @@ async def test_an_attempt_that_is_gone_is_not_finalized(app: Fenceline, work: Wo
         gone.set()
 
     @app.job()
-    async def lost(when: str, *, ctx: Context) -> None:
+    async def lost(ctx: Context, when: str) -> None:
         if when == "before":
             await take()
 

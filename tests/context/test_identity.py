@@ -1,20 +1,27 @@
 """`identity=`: credentials reach the handler, and nothing else."""
 
+import asyncio
+import base64
 import copy
 import json
+import logging
 import pickle
+import re
 import shutil
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_plus
 
 import pytest
 from tests.conftest import Connect
-from tests.worker.embedded_worker import ended, running
+from tests.context.identity_app import forms
 from tests.worker.fleet import Connection, Fleet
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, Retry
-from fenceline.context.secrets import Credentials, Redactor, redact
+from fenceline.context.redaction import Credentials, Redactor, has_secrets, open_end, redact
 from fenceline.credentials import StaticCredentials
 from fenceline.model.public_id import format_id
 
@@ -57,6 +64,24 @@ def assert_no_secret(text: str, where: str) -> None:
         assert at < 0, f"{where}: …{text[max(0, at - 200) : at + 100]}…"
 
 
+def decoded(text: str) -> Iterator[str]:
+    """What can be read out of a text: as it is, and as base64, hex and percent codes decode it, from any place on."""
+    yield text
+    yield unquote_plus(text)
+    yield unquote_plus(text.replace("[redacted]", ""))
+    for run in re.findall(r"[A-Za-z0-9+/_-]{8,}", text):
+        for start in range(4):
+            part = run[start:].translate(str.maketrans("-_", "+/"))
+            yield base64.b64decode(part[: len(part) // 4 * 4]).decode(errors="replace")
+    for run in re.findall(r"[0-9a-fA-F]{12,}", text):
+        yield bytes.fromhex(run[: len(run) // 2 * 2]).decode(errors="replace")
+
+
+def assert_nothing_readable(text: str, where: str) -> None:
+    for reading in decoded(text):
+        assert_no_secret(reading, where)
+
+
 LEAKS = (
     "leak",
     "leak_blocking",
@@ -93,6 +118,70 @@ async def test_a_secret_is_nowhere(fleet: Fleet, log_format: str) -> None:
     assert f"{jobs['leak']}" in stored  # it was all of it
 
 
+async def test_no_form_of_a_secret_is_printed_or_logged(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    library_log = fleet.folder / "library.log"
+    monkeypatch.setenv("LIBRARY_LOG", str(library_log))
+    worker = await fleet.started()
+    for kind in ("leak_encoded", "leak_encoded", "leak_encoded_blocking", "leak_encoded_isolated"):
+        await fleet.enqueue(kind, identity="deployer")
+    await fleet.ended(4)
+    worker.process.terminate()
+    await worker.exit_code()
+    assert {row["outcome"] for row in await fleet.history()} == {"succeeded"}
+    assert_nothing_readable(worker.output(), "output of the worker")
+    assert_nothing_readable(library_log.read_text(), "a log file")
+    assert_nothing_readable(await everything(fleet.connection), "database")
+    assert worker.output().count("[redacted]") >= 4 * 40 * 4
+    assert "cannot log in\nTraceback" in library_log.read_text()
+
+
+async def test_a_worker_inside_a_program_prints_no_secret(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+    app = Fenceline(database, credentials=StaticCredentials({"deployer": {"token": SECRET}}))
+    early = sys.stderr
+
+    @app.job()
+    async def work(ctx: Context) -> None:
+        for form in forms(ctx.credentials["token"]):
+            print(form)  # noqa: T201 - as handlers do
+            early.write(form[:7])
+            early.write(form[7:] + "\n")
+
+    async with running(app):
+        await (await work.options(identity="deployer").enqueue()).result(30)
+    captured = "".join(capsys.readouterr())
+    assert_nothing_readable(captured, "output of the program")
+    assert captured.count("[redacted]") >= 2 * 40
+
+
+async def test_what_a_library_tells_of_the_exchange_is_not_kept(
+    database: str, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As boto does at debug level: it quotes the answer, before anybody knows what is secret in it."""
+    library = logging.getLogger("cloud_library")
+
+    class Talkative:
+        async def credentials(self, identity: str, **_: str) -> dict[str, str]:
+            library.info("asking for %s", identity)
+            await asyncio.to_thread(library.debug, "the answer: %s", {"token": SECRET})
+            return {"token": SECRET}
+
+    app = Fenceline(database, credentials=Talkative())
+
+    @app.job()
+    async def work(ctx: Context) -> None:
+        library.debug("working with %s", ctx.credentials["token"])
+
+    with caplog.at_level(logging.DEBUG, logger=library.name):
+        async with running(app):
+            await (await work.options(identity="deployer").enqueue()).result(30)
+    assert_no_secret(caplog.text, "log of the process")
+    assert "asking for deployer" in caplog.text
+    kept = await everything(await connect())
+    assert_no_secret(kept, "database")
+    assert "working with [redacted]" in kept
+    assert "asking for deployer" not in kept  # the handler has not begun
+
+
 async def test_who_has_no_credentials_fails_with_a_code(fleet: Fleet) -> None:
     worker = await fleet.started()
     known, unknown, odd, without = [
@@ -123,7 +212,7 @@ async def test_each_attempt_gets_fresh_ones(database: str) -> None:
     seen = []
 
     @app.job(retry=Retry(max_attempts=3, base=0))
-    async def work(*, ctx: Context) -> None:
+    async def work(ctx: Context) -> None:
         seen.append((ctx.credentials["token"], ctx.credentials.identity, ctx.job.identity))
         if ctx.attempt == 2:
             raise RuntimeError("again")
@@ -139,7 +228,7 @@ async def test_an_app_without_a_provider_says_so(database: str) -> None:
     app = Fenceline(database)
 
     @app.job(retry=Retry(max_attempts=1))
-    async def work(*, ctx: Context) -> None:
+    async def work(ctx: Context) -> None:
         assert ctx.credentials
 
     async with running(app):
@@ -188,15 +277,23 @@ def test_every_spelling_is_redacted() -> None:
     assert redact(SECRET) == SECRET, "forgotten with the job that had it"
 
 
+def test_the_end_of_a_text_may_be_the_beginning_of_a_secret() -> None:
+    redactor = Redactor(Credentials("deployer", {"token": "abcabd-rest"}))
+    texts = ["", "x", "xa", "xab", "xabc", "xabcab", "xabcabcab", "abcabd-res", "abcabd-rest", "abcabd-rest\n", "xabx"]
+    assert [redactor.open_end(text) for text in texts] == [0, 0, 1, 2, 3, 5, 5, 10, 0, 0, 0]
+    assert open_end("xabcab") >= 5
+    assert has_secrets()
+
+
 async def test_static_credentials_in_an_embedded_worker(database: str) -> None:
     app = Fenceline(database, credentials=StaticCredentials({"deployer": {"token": "abcdefgh"}}))
 
     @app.job()
-    async def work(*, ctx: Context) -> str:
+    async def work(ctx: Context) -> str:
         return f"<{ctx.credentials['token']}>"
 
     @app.job()
-    async def plain(*, ctx: Context) -> str:
+    async def plain(ctx: Context) -> str:
         return "abcdefgh"
 
     async with running(app):

@@ -81,6 +81,7 @@ async def test_one_at_a_time_across_processes(fleet: LockFleet) -> None:
     assert await fleet.scalar("select count(*) from fenceline.lock_wait") == 0
 
 
+@pytest.mark.alone
 async def test_the_lock_of_a_killed_child_is_taken_over_at_once(fleet: LockFleet) -> None:
     gate = fleet.folder / "gate"
     await fleet.started("--lanes", "default")

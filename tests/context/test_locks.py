@@ -7,7 +7,7 @@ import time
 from collections import Counter
 
 import pytest
-from tests.worker.embedded_worker import ended, running, until_running
+from tests.worker.in_process_worker import ended, running, until_running
 
 from fenceline import Context, Fenceline, LockCycle, Retry, SyncContext
 from fenceline.errors import InvalidName, InvalidOption
@@ -45,7 +45,7 @@ async def test_one_at_a_time_in_async_and_blocking_handlers(app: Fenceline) -> N
     together = asyncio.Event()
 
     @app.job()
-    async def on_loop(lock: int, *, ctx: Context) -> None:
+    async def on_loop(ctx: Context, lock: int) -> None:
         async with ctx.lock("edition", lock):
             room.enter(lock)
             if sum(room.inside.values()) > 1:
@@ -54,7 +54,7 @@ async def test_one_at_a_time_in_async_and_blocking_handlers(app: Fenceline) -> N
             room.leave(lock)
 
     @app.job()
-    def in_thread(lock: int, *, ctx: SyncContext) -> None:
+    def in_thread(ctx: SyncContext, lock: int) -> None:
         with ctx.lock("edition", lock):
             room.enter(lock)
             time.sleep(0.005)
@@ -76,7 +76,7 @@ async def test_siblings_in_one_job_wait_for_nothing_but_their_own_lock(app: Fenc
     met = asyncio.Barrier(2)
 
     @app.job(retry=ONCE)
-    async def several(first: str, then: str, *, ctx: Context) -> list[str]:
+    async def several(ctx: Context, first: str, then: str) -> list[str]:
         taken = []
 
         async def hold(name: str, *, meet: bool) -> None:
@@ -100,7 +100,7 @@ async def test_siblings_in_one_job_wait_for_nothing_but_their_own_lock(app: Fenc
 
 async def test_nested_locks_and_a_task_that_outlives_its_block(app: Fenceline) -> None:
     @app.job(retry=ONCE)
-    async def nested(*, ctx: Context) -> str:
+    async def nested(ctx: Context) -> str:
         async def later() -> str:
             await ended_block.wait()
             async with ctx.lock("edition", "outer"):
@@ -121,7 +121,7 @@ async def test_a_cycle_of_waits_ends_in_an_error_and_the_others_go_on(app: Fence
     met = asyncio.Barrier(size)
 
     @app.job(retry=ONCE)
-    async def link(number: int, *, ctx: Context) -> str:
+    async def link(ctx: Context, number: int) -> str:
         async with ctx.lock("link", number):
             await met.wait()
             async with ctx.lock("link", (number + 1) % size):
@@ -142,7 +142,7 @@ async def test_a_lock_is_not_its_own(app: Fenceline) -> None:
     caught: list[LockCycle] = []
 
     @app.job(retry=ONCE)
-    async def again(*, ctx: Context) -> str:
+    async def again(ctx: Context) -> str:
         async with ctx.lock("edition", 42):
             try:
                 async with ctx.lock("edition", "42"):
@@ -153,7 +153,7 @@ async def test_a_lock_is_not_its_own(app: Fenceline) -> None:
             return "once more, in turn"
 
     @app.job(retry=ONCE)
-    def again_blocking(*, ctx: SyncContext) -> str:
+    def again_blocking(ctx: SyncContext) -> str:
         with ctx.lock("edition", 42):
             try:
                 with ctx.lock("edition", 42):
@@ -174,29 +174,29 @@ async def test_it_ends_with_the_block_however_that_ends(app: Fenceline) -> None:
     inside = asyncio.Event()
 
     @app.job(retry=ONCE)
-    async def fail(*, ctx: Context) -> None:
+    async def fail(ctx: Context) -> None:
         async with ctx.lock("edition", 1):
             raise RuntimeError("in the block")
 
     @app.job(retry=ONCE, timeout=0.3)
-    async def too_long(*, ctx: Context) -> None:
+    async def too_long(ctx: Context) -> None:
         async with ctx.lock("edition", 1):
             await asyncio.sleep(60)
 
     @app.job(retry=ONCE, timeout=0.3)
-    def too_long_blocking(*, ctx: SyncContext) -> None:
+    def too_long_blocking(ctx: SyncContext) -> None:
         with ctx.lock("edition", 1):
             while not ctx.cancelled:
                 time.sleep(0.01)
 
     @app.job(retry=ONCE)
-    async def stay(*, ctx: Context) -> None:
+    async def stay(ctx: Context) -> None:
         async with ctx.lock("edition", 1):
             inside.set()
             await asyncio.sleep(60)
 
     @app.job(retry=ONCE)
-    async def take(*, ctx: Context) -> str:
+    async def take(ctx: Context) -> str:
         async with ctx.lock("edition", 1):
             return "taken"
 
@@ -222,12 +222,12 @@ async def test_what_a_job_waits_for_is_shown_and_a_cancel_ends_the_wait(app: Fen
     let_go = asyncio.Event()
 
     @app.job()
-    async def hold(*, ctx: Context) -> None:
+    async def hold(ctx: Context) -> None:
         async with ctx.lock("edition", 42):
             await let_go.wait()
 
     @app.job()
-    async def wait(*, ctx: Context) -> None:
+    async def wait(ctx: Context) -> None:
         async with ctx.lock("edition", 42):
             raise AssertionError("never")
 
@@ -256,12 +256,12 @@ async def test_what_a_job_waits_for_is_shown_and_a_cancel_ends_the_wait(app: Fen
 
 async def test_bad_names_are_refused(app: Fenceline) -> None:
     @app.job(retry=ONCE)
-    async def uncaught(*, ctx: Context) -> None:
+    async def uncaught(ctx: Context) -> None:
         async with ctx.lock("No Such", 1):
             raise AssertionError("never")
 
     @app.job(retry=ONCE)
-    async def caught(*, ctx: Context) -> list[str]:
+    async def caught(ctx: Context) -> list[str]:
         said = []
         for namespace, name in (("", "1"), ("a/b", "1"), ("edition", ""), ("edition", "x" * 201), ("edition", "\x00")):
             try:
@@ -281,5 +281,5 @@ async def test_bad_names_are_refused(app: Fenceline) -> None:
 
 @pytest.mark.parametrize("context", [Context, SyncContext])
 def test_the_parameters_have_their_public_names(context: type) -> None:
-    assert list(inspect.signature(context.lock).parameters) == ["self", "namespace", "id"]  # type: ignore[attr-defined]
-    assert list(inspect.signature(context.guard_newer).parameters) == ["self", "resource", "version"]  # type: ignore[attr-defined]
+    assert list(inspect.signature(context.lock).parameters) == ["self", "namespace", "id"]  # type: ignore[attr-defined]  # one of two classes
+    assert list(inspect.signature(context.guard_newer).parameters) == ["self", "resource", "version"]  # type: ignore[attr-defined]  # one of two classes

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 from tests.conftest import Connect
-from tests.worker.embedded_worker import ended, running
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, Job, Retry
+from fenceline.client.app_parts import app_parts
 from fenceline.errors import InvalidOption, MissingDependency, RefusedError
 from fenceline.model.public_id import format_id, parse_id
 
@@ -33,7 +34,7 @@ def app(database: str, configuration: Configuration) -> Fenceline:
         return f"{target}: {configuration.replicas} replicas"
 
     @app.job(retry=Retry(max_attempts=3, base=0))
-    async def apply(target: str, *, ctx: Context) -> Any:
+    async def apply(ctx: Context, target: str) -> Any:
         configuration.applied.append(ctx.job.snapshot)
         return ctx.job.snapshot
 
@@ -58,7 +59,7 @@ async def hash_of(connect: Connect, job: Job[Any]) -> str:
 
 async def test_what_was_planned_runs(app: Fenceline, configuration: Configuration, connect: Connect) -> None:
     async with running(app):
-        planned = await app.handlers["plan"].enqueue("web")
+        planned = await app_parts(app).handlers["plan"].enqueue("web")
         await planned.wait(30)
         # By the plan's handle, by its hash, by its id in JSON.
         ways: list[Any] = [planned, await hash_of(connect, planned), {"job": planned.id}]
@@ -80,7 +81,7 @@ async def test_a_changed_configuration_runs_nothing(
     job = await app.enqueue(kind, {"target": "web"}, requires_hash=planned, needs_approval=approval)
     if approval:
         configuration.replicas = 3
-        await job.approve()
+        await job.approve(actor="ann")
     configuration.replicas = 3
     async with running(app):
         record = await ended(job)
@@ -127,11 +128,11 @@ async def test_every_way_to_enqueue_takes_a_snapshot(
     app: Fenceline, configuration: Configuration, connect: Connect
 ) -> None:
     @app.job()
-    async def fan_out(*, ctx: Context) -> None:
+    async def fan_out(ctx: Context) -> None:
         await ctx.enqueue_many("apply", [{"target": "a"}, {"target": "b"}, {"target": "a"}])
         await ctx.enqueue("apply", {"target": "c"}, snapshot={"own": True})
 
-    apply = app.handlers["apply"]
+    apply = app_parts(app).handlers["apply"]
     async with running(app):
         await apply.enqueue_many([{"target": "x"}, {"target": "y"}])
         await apply.enqueue_many([{"target": "z"}, {"target": "z"}])
@@ -153,7 +154,7 @@ async def test_every_way_to_enqueue_takes_a_snapshot(
 
 
 async def test_enqueue_many_with_snapshots_can_be_sent_again(app: Fenceline) -> None:
-    many = app.handlers["apply"].options(idempotency_key="once")
+    many = app_parts(app).handlers["apply"].options(idempotency_key="once")
     first = await many.enqueue_many([{"target": "x"}, {"target": "y"}])
     again = await many.enqueue_many([{"target": "x"}, {"target": "y"}])
     assert [job.id for job in first] == [job.id for job in again]

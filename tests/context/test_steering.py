@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended
+from tests.worker.in_process_worker import ended
 
 from fenceline import Cancel, Context, Fail, Fenceline, RetryLater, Snooze
+from fenceline.client.handler_parts import handler_parts
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 
@@ -42,7 +43,7 @@ async def test_a_renamed_kind_keeps_its_old_jobs(app: Fenceline, work: Work) -> 
     old = await app.enqueue("old.name", {"number": 1})  # before anybody knew the new name
 
     @app.job(kind="new.name", aliases=["old.name", "older.name"])
-    async def renamed(number: int, *, ctx: Context) -> list[Any]:
+    async def renamed(ctx: Context, number: int) -> list[Any]:
         return [ctx.kind, number]
 
     async with work():
@@ -52,7 +53,7 @@ async def test_a_renamed_kind_keeps_its_old_jobs(app: Fenceline, work: Work) -> 
         assert await (await renamed.enqueue(number=3)).result(timeout=30) == ["new.name", 3]
 
     with pytest.raises(ValueError, match=r"kind 'old\.name' has two handlers"):
-        app.job(kind="old.name")(renamed.function)
+        app.job(kind="old.name")(handler_parts(renamed).function)
 
 
 def test_reasons_may_be_named() -> None:

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended, until_running
+from tests.worker.in_process_worker import ended, until_running
 
 from fenceline import Context, Fenceline, Retry
 from fenceline.context.steps import hash_of, names_of_uses
@@ -121,7 +121,7 @@ async def test_results_are_alike_whether_a_step_ran_or_was_skipped(app: Fencelin
         return make()
 
     @app.job(retry=AGAIN)
-    async def results(*, ctx: Context) -> None:
+    async def results(ctx: Context) -> None:
         values = [
             await ctx.step("declared", receipt),
             await ctx.step("undeclared", undeclared),
@@ -172,7 +172,7 @@ async def test_what_cannot_be_kept(app: Fenceline, work: Work, how: str, code: s
     values |= {"nan": lambda: float("nan"), "wrong": not_what_it_says}
 
     @app.job(retry=AGAIN)
-    async def bad(*, ctx: Context) -> Any:
+    async def bad(ctx: Context) -> Any:
         if how == "checkpoint":
             await ctx.checkpoint(object())
         if how == "result":
@@ -197,7 +197,7 @@ async def test_cancel_is_heeded_between_steps_but_not_what_has_run(app: Fencelin
     told: list[str] = []
 
     @app.job()
-    async def stop(*, ctx: Context) -> None:
+    async def stop(ctx: Context) -> None:
         async def slow() -> str:
             await asked.wait()
             while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for

@@ -10,12 +10,12 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended
+from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, StaleAttempt, WithErrors
-from fenceline.database.calls import Call
+from fenceline.database.call import Call
 from fenceline.model.public_id import parse_id
-from fenceline.worker.line import Line
+from fenceline.runtime.reconnecting import ReconnectingConnection
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 
@@ -61,7 +61,7 @@ async def test_items_that_failed_are_the_jobs_errors(app: Fenceline, work: Work,
 
 async def test_fifty_coroutines_move_items(app: Fenceline, work: Work) -> None:
     @app.job()
-    async def many(*, ctx: Context) -> dict[str, int]:
+    async def many(ctx: Context) -> dict[str, int]:
         async def one(number: int) -> None:
             await ctx.items.start(f"i{number}")
             await ctx.progress(done=number)
@@ -94,7 +94,7 @@ async def test_a_phase_begins_with_empty_progress_and_items(app: Fenceline, work
     seen = []
 
     @app.job()
-    async def phases(*, ctx: Context) -> None:
+    async def phases(ctx: Context) -> None:
         for name in ("one", "two"):
             async with ctx.phase(name):
                 seen.append((await app.jobs.get(ctx.job.id)).progress)
@@ -108,23 +108,28 @@ async def test_a_phase_begins_with_empty_progress_and_items(app: Fenceline, work
     items = {"in_progress": [], "completed": [], "skipped": [], "failed": [{"item": "two", "error": "bad"}]}
     assert seen[3] == {"done": 1, "total": 2, "items": items}
     assert record.errors == [{"item": name, "error": "bad", "phase": name} for name in ("one", "two")]
+    kept = await app.jobs.handle(record.id).phases()
+    assert [(phase.phase, phase.progress["items"]["failed"]) for phase in kept if phase.progress] == [
+        (name, [{"item": name, "error": "bad"}]) for name in ("one", "two")
+    ]
 
 
 async def test_quick_progress_is_written_together(app: Fenceline, work: Work) -> None:
     asked: list[str] = []
 
     @app.job()
-    async def quick(*, ctx: Context) -> None:
-        ask = ctx.desk.ask
+    async def quick(ctx: Context) -> None:
+        api = ctx._session.api
+        ask = api.execute
 
         async def counted(job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
             asked.append(operation)
             return await ask(job_id, attempt_id, operation, values)
 
-        ctx.desk.ask = counted  # type: ignore[method-assign]  # to count
+        api.execute = counted  # type: ignore[method-assign]  # to count
         for done in range(500):
             await ctx.progress(done)
-        ctx.desk.ask = ask  # type: ignore[method-assign]  # as it was
+        api.execute = ask  # type: ignore[method-assign]  # as it was
 
     async with work():
         record = await ended(await app.enqueue("quick"))
@@ -135,7 +140,7 @@ async def test_quick_progress_is_written_together(app: Fenceline, work: Work) ->
 
 async def test_what_cannot_be_told(app: Fenceline, work: Work) -> None:
     @app.job()
-    async def bad(how: str, *, ctx: Context) -> None:
+    async def bad(ctx: Context, how: str) -> None:
         match how:
             case "phase":
                 await ctx.phase("x" * 201)
@@ -177,7 +182,7 @@ async def test_an_attempt_that_is_gone_can_tell_nothing(
     }
 
     @app.job()
-    async def lose(*, ctx: Context) -> None:
+    async def lose(ctx: Context) -> None:
         await told.wait()
         try:
             await verbs[verb](ctx)
@@ -237,7 +242,7 @@ async def test_a_thousand_lines_a_second_cost_few_statements(
     stop = asyncio.Event()
 
     @app.job()
-    async def talk(*, ctx: Context) -> None:
+    async def talk(ctx: Context) -> None:
         nonlocal lines
         while not stop.is_set():
             ctx.log("a line")
@@ -245,13 +250,13 @@ async def test_a_thousand_lines_a_second_cost_few_statements(
             await asyncio.sleep(0.1)
 
     sent: list[str] = []
-    call = Line.call
+    call = ReconnectingConnection.try_call
 
-    async def counted(line: Line, what: Call[Any]) -> Any:
+    async def counted(line: ReconnectingConnection, what: Call[Any]) -> Any:
         sent.append(what.sql)
         return await call(line, what)
 
-    monkeypatch.setattr(Line, "call", counted)
+    monkeypatch.setattr(ReconnectingConnection, "try_call", counted)
     async with work():
         jobs = await talk.enqueue_many([{}] * 100)
         async with asyncio.timeout(60):

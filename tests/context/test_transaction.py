@@ -1,7 +1,7 @@
 """`ctx.transaction()`: what the handler writes and the job's end commit together, or not at all."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import UUID
@@ -15,13 +15,16 @@ from sqlalchemy.orm import Session
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
-from tests.worker.embedded_worker import ended
+from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, StaleAttempt, SyncContext, WithErrors
+from fenceline.client.app_parts import app_parts
 from fenceline.context.attempt import Attempt, Report
-from fenceline.context.desk import RunCall
+from fenceline.database import calls
+from fenceline.delivery.postgres import PostgresDelivery
 from fenceline.errors import InvalidOption
-from fenceline.worker.finisher import send_reports
+from fenceline.model.outcome import Outcome
+from fenceline.runtime import connections
 
 anyhow = pytest.mark.parametrize("flavour", FLAVOURS)
 INSERT = "insert into public.paid (job) values ('{}')"
@@ -57,18 +60,19 @@ async def test_the_end_does_not_overtake_lines_on_their_way(
 ) -> None:
     """They go by the worker's connection, the end by the transaction's."""
     under_way, go_on = asyncio.Event(), asyncio.Event()
-    send = send_reports
+    send = PostgresDelivery.report
 
-    async def send_slowly(run: RunCall, reports: list[tuple[Attempt, Report]]) -> list[UUID]:
-        if reports:
-            under_way.set()
-            await go_on.wait()
-        return await send(run, reports)
+    async def send_slowly(
+        delivery: PostgresDelivery, reports: Sequence[tuple[Attempt, Report]], *, patient: bool = True
+    ) -> list[UUID]:
+        under_way.set()
+        await go_on.wait()
+        return await send(delivery, reports, patient=patient)
 
-    monkeypatch.setattr("fenceline.worker.moments.send_reports", send_slowly)
+    monkeypatch.setattr(PostgresDelivery, "report", send_slowly)
 
     @app.job()
-    async def tell(*, ctx: Context) -> None:
+    async def tell(ctx: Context) -> None:
         ctx.log("before")
         await under_way.wait()
         async with ctx.transaction():
@@ -87,7 +91,7 @@ async def test_a_stale_attempt_rolls_back(app: Fenceline, work: Work, connect: C
     mine = await connect()
 
     @app.job(kind="late.async")
-    async def late(*, ctx: Context) -> None:
+    async def late(ctx: Context) -> None:
         try:
             async with ctx.transaction(mine) as conn:
                 await conn.execute(INSERT.format("late"))
@@ -97,7 +101,7 @@ async def test_a_stale_attempt_rolls_back(app: Fenceline, work: Work, connect: C
             raise
 
     @app.job(kind="late.def")
-    def late_def(*, ctx: SyncContext) -> None:
+    def late_def(ctx: SyncContext) -> None:
         try:
             with ctx.transaction() as conn:
                 conn.execute(INSERT.format("late"))
@@ -148,7 +152,7 @@ async def test_a_connection_of_the_handlers_own(
     app: Fenceline, work: Work, connect: Connect, tables: str, name: str
 ) -> None:
     @app.job()
-    async def own(how: str, *, ctx: Context) -> str | None:
+    async def own(ctx: Context, how: str) -> str | None:
         async with given_async(name, tables) as given, ctx.transaction(given) as conn:
             text = INSERT.format(how)
             await conn.execute(sqlalchemy.text(text) if "sqlalchemy" in name else text)
@@ -188,7 +192,7 @@ async def test_a_blocking_connection_of_the_handlers_own(
     app: Fenceline, work: Work, connect: Connect, tables: str, name: str
 ) -> None:
     @app.job()
-    def own(how: str, *, ctx: SyncContext) -> str | None:
+    def own(ctx: SyncContext, how: str) -> str | None:
         with given_blocking(name, tables) as given, ctx.transaction(given) as conn:
             text = INSERT.format(how)
             conn.execute(text if name == "psycopg" else sqlalchemy.text(text))
@@ -217,7 +221,7 @@ async def test_connections_that_cannot_be_used(app: Fenceline, work: Work, conne
     await begun.execute("begin")
 
     @app.job()
-    async def bad(*, ctx: Context) -> None:
+    async def bad(ctx: Context) -> None:
         async with await psycopg.AsyncConnection.connect(tables, autocommit=True) as connection:
             with psycopg.connect(tables, autocommit=True) as blocking:
                 async with AsyncSession(async_engine) as session:
@@ -235,7 +239,7 @@ async def test_connections_that_cannot_be_used(app: Fenceline, work: Work, conne
                             said[name] = str(error)
 
     @app.job()
-    def bad_def(*, ctx: SyncContext) -> None:
+    def bad_def(ctx: SyncContext) -> None:
         with psycopg.connect(tables, autocommit=True) as connection, Session(engine) as session:
             for name, given in {"def psycopg": connection, "def sqlalchemy": session, "def asyncpg": begun}.items():
                 try:
@@ -252,7 +256,8 @@ async def test_connections_that_cannot_be_used(app: Fenceline, work: Work, conne
     assert said.pop("begun").startswith("the connection is in a transaction already")
     assert said.pop("object").startswith("a builtins.object cannot be used as connection")
     assert said.pop("def asyncpg").endswith("use the async verbs, or a blocking connection")
-    assert set(said) == {"psycopg", "blocking", "sqlalchemy", "def psycopg", "def sqlalchemy"}
+    assert "is blocking and cannot be used from async code" in said.pop("blocking")
+    assert set(said) == {"psycopg", "sqlalchemy", "def psycopg", "def sqlalchemy"}
     assert set(said.values()) == {"the connection is in autocommit mode: a transaction needs autocommit off"}
     assert await count(connect, "public.paid") == 0
 
@@ -262,7 +267,7 @@ async def test_more_transactions_than_connections(database: str, tables: str, co
     app = Fenceline(tables, pool_size=2)
 
     @app.job()
-    async def nested(*, ctx: Context) -> str:
+    async def nested(ctx: Context) -> str:
         async with ctx.transaction() as conn:
             async with conn.transaction():  # a savepoint
                 await conn.execute(INSERT.format("kept"))
@@ -275,7 +280,7 @@ async def test_more_transactions_than_connections(database: str, tables: str, co
             conn.result = "well"
         return ""
 
-    from tests.worker.embedded_worker import running  # noqa: PLC0415 - a worker of another app
+    from tests.worker.in_process_worker import running  # noqa: PLC0415 - a worker of another app
 
     async with running(app):
         jobs = await nested.enqueue_many([{}] * 12)
@@ -285,14 +290,14 @@ async def test_more_transactions_than_connections(database: str, tables: str, co
 
 async def test_a_result_that_does_not_fit_ends_nothing_else(app: Fenceline, work: Work, connect: Connect) -> None:
     @app.job()
-    async def unfit(*, ctx: Context) -> int:
+    async def unfit(ctx: Context) -> int:
         async with ctx.transaction() as conn:
             await conn.execute(INSERT.format("unfit"))
             conn.result = "text"
         return 1
 
     @app.job()
-    async def large(*, ctx: Context) -> str:
+    async def large(ctx: Context) -> str:
         async with ctx.transaction() as conn:
             await conn.execute(INSERT.format("large"))
             conn.result = "".join(map(str, range(400_000)))
@@ -306,3 +311,28 @@ async def test_a_result_that_does_not_fit_ends_nothing_else(app: Fenceline, work
         assert record.error is not None
         assert (record.status, record.error["code"], record.attempt) == ("failed", "too_large", 1)
     assert await count(connect, "public.paid") == 0
+
+
+async def test_a_session_that_falls_silent_before_its_commit_is_ended(
+    app: Fenceline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the job's end to the commit it holds locks that others need."""
+    monkeypatch.setattr(calls.attempts, "COMMIT_SECONDS", 1)
+    job = await app.enqueue("work")
+    connection = await app_parts(app).database().connect()
+    try:
+        worker = await connection.fetchval("select fenceline.register_worker('w', 600)")
+        [attempt] = await connection.fetch("select job_id, attempt_id from fenceline.claim_jobs($1)", worker)
+        transaction = connection.transaction()
+        await transaction.start()
+        ended_by_server = asyncio.Event()
+        connection.add_termination_listener(lambda _connection: ended_by_server.set())
+        finish = calls.attempts.finish_attempt(
+            attempt["job_id"], attempt["attempt_id"], Outcome.SUCCEEDED, in_transaction=True
+        )
+        assert await connections.run(connection, finish) == "accepted"
+        async with asyncio.timeout(20):
+            await ended_by_server.wait()
+        assert await job.status() == "claimed"
+    finally:
+        connection.terminate()

@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 import pytest
-from tests.worker.embedded_worker import ended, running
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, JobCancelled, Retry, SyncContext, WithErrors
+from fenceline.client.app_parts import app_parts
 
 ONCE = Retry(max_attempts=1)
 
@@ -44,11 +45,11 @@ def add_subtasks(app: Fenceline) -> None:
         return {"part": part}
 
     @app.job()
-    async def synthesize(topic: str, *, ctx: Context) -> dict[str, Any]:
+    async def synthesize(ctx: Context, topic: str) -> dict[str, Any]:
         return {"topic": topic, "parents": told(ctx)}
 
     @app.job()
-    def synthesize_blocking(topic: str, *, ctx: SyncContext) -> dict[str, Any]:
+    def synthesize_blocking(ctx: SyncContext, topic: str) -> dict[str, Any]:
         return {"topic": topic, "parents": told(ctx)}
 
 
@@ -57,9 +58,9 @@ async def test_plan_subtasks_synthesize_with_a_failing_subtask(app: Fenceline, k
     add_subtasks(app)
 
     @app.job()
-    async def plan(topic: str, *, ctx: Context) -> list[str]:
+    async def plan(ctx: Context, topic: str) -> list[str]:
         parts = await ctx.enqueue_many("subtask", [{"part": n} for n in (1, 2)], labels={"of": topic})
-        parts.append(await ctx.enqueue(app.handlers["subtask"], {"part": 3}))
+        parts.append(await ctx.enqueue(app_parts(app).handlers["subtask"], {"part": 3}))
         whole = await ctx.enqueue(kind, {"topic": topic}, after={"jobs": parts, "policy": "always"})
         strict = await ctx.enqueue(kind, {"topic": topic}, after=parts)
         return [whole.id, strict.id, *(part.id for part in parts)]
@@ -119,6 +120,32 @@ async def test_a_group_and_what_follows_it(app: Fenceline) -> None:
         assert (record.status, record.error["code"]) == ("cancelled", "dependency_failed")
 
 
+async def test_a_retried_fan_in_sees_its_parents_and_their_retries(app: Fenceline) -> None:
+    fail = True
+
+    @app.job(retry=ONCE)
+    async def part(n: int) -> int:
+        if n == 7 and fail:
+            raise RuntimeError("not yet")
+        return n
+
+    @app.job(retry=ONCE)
+    async def total(ctx: Context) -> int:
+        return sum(parent.result for parent in ctx.parents)
+
+    async with running(app):
+        async with app.group() as g:
+            parts = await g.enqueue_many(part, [{"n": n} for n in range(100)])
+            strict = await g.then(total)
+        assert await strict.wait(30) == "cancelled"
+        await asyncio.gather(*(job.wait(30) for job in parts))
+        fail = False
+        await parts[7].retry()
+        again = await strict.retry()
+        assert await again.result(30) == sum(range(100))
+        assert await (await again.retry()).result(30) == sum(range(100))
+
+
 async def test_failure_and_cancel_go_down_the_chain(app: Fenceline) -> None:
     add_subtasks(app)
 
@@ -145,7 +172,7 @@ async def test_children_of_a_failed_attempt_do_not_come_to_be(app: Fenceline) ->
     add_subtasks(app)
 
     @app.job(retry=Retry(max_attempts=2, base=0))
-    async def plan(*, ctx: Context) -> str:
+    async def plan(ctx: Context) -> str:
         child = await ctx.enqueue("subtask", {"part": ctx.attempt})
         if ctx.attempt == 1:
             raise RuntimeError("not yet")
@@ -162,7 +189,7 @@ async def test_a_child_that_cannot_be_made_fails_its_parent_and_nobody_else(app:
     add_subtasks(app)
 
     @app.job()
-    async def plan(after: str, *, ctx: Context) -> None:
+    async def plan(ctx: Context, after: str) -> None:
         await ctx.enqueue("subtask", {"part": 1})
         await ctx.enqueue("subtask", {"part": 1}, after=[after])
 
@@ -183,7 +210,7 @@ async def test_approval_from_end_to_end(app: Fenceline) -> None:
     ran: list[str] = []
 
     @app.job()
-    async def deploy(version: str, *, ctx: Context) -> str:
+    async def deploy(ctx: Context, version: str) -> str:
         ran.append(version)
         return f"deployed {version}"
 

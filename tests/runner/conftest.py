@@ -11,10 +11,12 @@ import uvicorn
 from tests.server.conftest import make_token
 
 from fenceline import Fenceline
-from fenceline.runner.program import Runner
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
-from fenceline.worker.settings import WorkerSettings
+from fenceline.delivery.http import HttpAccess
+from fenceline.model.worker_settings import WorkerSettings
+from fenceline.server.asgi_app import create_app
+from fenceline.server.listening import uvicorn_config
+from fenceline.server.server_settings import ServerSettings
+from fenceline.worker.in_process import InProcessWorker
 
 
 class LiveServer:
@@ -34,9 +36,7 @@ class LiveServer:
         return f"http://127.0.0.1:{self.port}"
 
     async def start(self) -> None:
-        config = uvicorn.Config(
-            create_app(self._settings, self.app), port=self.port, log_level="error", timeout_graceful_shutdown=1
-        )
+        config = uvicorn_config(create_app(self._settings, self.app), port=self.port, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
         self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]  # the test's, not ours
         self._serving = asyncio.create_task(self._server._serve())
@@ -72,18 +72,23 @@ async def token(server_app: Fenceline) -> str:
     return await make_token(server_app, "runner")
 
 
-@contextlib.asynccontextmanager
-async def running(app: Fenceline, url: str, token: str, **options: Any) -> AsyncIterator[Runner]:
-    """A runner at work for the block; then it is told to stop, and has to."""
-    lease_seconds = options.pop("lease_seconds", None)
+def make_runner(app: Fenceline, url: str, token: str, **options: Any) -> InProcessWorker:
+    """As the command makes it."""
+    access = HttpAccess(url, token, lease_seconds=options.pop("lease_seconds", None))
     app_name = options.pop("app_name", None)
     settings = WorkerSettings(**{"grace_seconds": 5.0, "name": "runner", **options})
-    runner = Runner(app, settings, url=url, token=token, lease_seconds=lease_seconds, app_name=app_name)
+    return InProcessWorker(app, settings, access, import_name=app_name, keeper_first=True)
+
+
+@contextlib.asynccontextmanager
+async def running(app: Fenceline, url: str, token: str, **options: Any) -> AsyncIterator[InProcessWorker]:
+    """A runner at work for the block; then it is told to stop, and has to."""
+    runner = make_runner(app, url, token, **options)
     working = asyncio.create_task(runner.run())
     try:
         yield runner
         runner.stop()
-        async with asyncio.timeout(settings.grace_seconds + 5):
+        async with asyncio.timeout(options.get("grace_seconds", 5.0) + 5):
             await working
     finally:
         working.cancel()

@@ -34,6 +34,14 @@ async def hang(seconds: float, ctx: Context) -> str:
 
 
 @app.job()
+async def hang_until(gate: str) -> str:
+    """Blocks the event loop until a file is there."""
+    while not Path(gate).exists():  # noqa: ASYNC240 - as above
+        time.sleep(0.05)  # noqa: ASYNC251 - as above
+    return "hung"
+
+
+@app.job()
 def block(seconds: float, ctx: SyncContext) -> str:
     note("start", ctx.job)
     time.sleep(seconds)

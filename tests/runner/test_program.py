@@ -1,6 +1,7 @@
 """`fenceline runner` as a process: exit codes, signals, its death, its helper."""
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -12,10 +13,13 @@ from typing import Any
 
 import pytest
 from tests.conftest import Connect
+from tests.context import identity_app
+from tests.context.test_identity import SECRET, assert_nothing_readable, everything
 from tests.runner.conftest import LiveServer
 from tests.worker.fleet import FENCELINE, WorkerProcess, until
 
 from fenceline import Job
+from fenceline.model.public_id import parse_id
 
 
 class Programs:
@@ -30,11 +34,12 @@ class Programs:
             "LEDGER": str(folder / "ledger"),
         }
         self._started: list[WorkerProcess] = []
-        shutil.copy(Path(__file__).with_name("runner_app.py"), folder / "runner_app.py")
+        for app in (Path(__file__).with_name("runner_app.py"), Path(identity_app.__file__)):
+            shutil.copy(app, folder / app.name)
 
-    def start(self, *options: str, **environment: str) -> WorkerProcess:
+    def start(self, *options: str, app: str = "runner_app:app", **environment: str) -> WorkerProcess:
         program = WorkerProcess(
-            [str(FENCELINE), "runner", "runner_app:app", *options],
+            [str(FENCELINE), "runner", app, *options],
             self._folder,
             {**self._environment, **environment},
             self._folder / f"runner{len(self._started)}.log",
@@ -131,29 +136,70 @@ async def test_sigterm_ends_it_in_time(programs: Programs, live: LiveServer, gra
     assert await job.status() == ("queued" if grace == "0" else "succeeded")
 
 
-async def test_a_blocked_event_loop_keeps_its_lease(programs: Programs, live: LiveServer, connect: Connect) -> None:
-    job = await live.app.enqueue("hang", {"seconds": 6})
-    programs.start("--lease", "2")
-    assert await job.result(timeout=60) == "hung"
+async def test_a_blocked_event_loop_keeps_its_lease_and_is_shown(
+    programs: Programs, live: LiveServer, connect: Connect, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    job = await live.app.enqueue("hang_until", {"gate": str(gate)})
+    programs.start("--lease", "4")  # shorter than the loop is blocked, longer than a busy machine pauses
     connection = await connect()
+
+    async def named() -> Any:
+        return await connection.fetchval("select job from fenceline.blocked_workers() where seconds > 5")
+
+    assert await until(named, "the loop is shown as blocked", seconds=60) == job.id
+    gate.touch()
+    assert await job.result(timeout=60) == "hung"
     assert await connection.fetchval("select count(*) from fenceline.history") == 1
+
+
+async def test_a_loop_blocked_past_a_timeout_ends_that_job_and_gives_the_others_back(
+    programs: Programs, live: LiveServer, connect: Connect
+) -> None:
+    neighbour = await live.app.enqueue("block", {"seconds": 60}, max_attempts=1)
+    program = programs.start("--lease", "60", "--grace", "0")
+    await programs.noted()
+    hung = await live.app.enqueue("hang", {"seconds": 60}, timeout=1, max_attempts=1)
+    await programs.noted(2)
+    assert await final(hung) == "failed"
+    assert ((await hung.get()).error or {})["code"] == "timeout"
+    assert await neighbour.status() in ("queued", "claimed", "running"), "given back, with its one attempt"
+    connection = await connect()
+    outcomes = await connection.fetch("select outcome from fenceline.history where job_id = $1", parse_id(neighbour.id))
+    assert [row["outcome"] for row in outcomes] == ["released"]
+    assert "its event loop has been blocked for" in program.output()
+    await asyncio.to_thread(program.kill)
 
 
 async def test_a_death_is_told_at_once_and_a_poison_job_is_quarantined(
     programs: Programs, live: LiveServer, connect: Connect
 ) -> None:
+    """The first death takes the program along; then the job has processes of its own, and others flow beside it."""
     job = await live.app.enqueue("die_together", max_attempts=9)
     connection = await connect()
-    for deaths in range(1, 4):
-        program = programs.start("--lease", "60", "--lanes", "default")
-        assert await program.exit_code() == -signal.SIGKILL
 
-        async def counted(deaths: int = deaths) -> bool:
-            return int(await connection.fetchval("select count(*) from fenceline.history")) == deaths
+    async def deaths() -> int:
+        return int(await connection.fetchval("select count(*) from fenceline.history where outcome <> 'succeeded'"))
 
-        await until(counted, "the death is told")  # long before the lease of 60 seconds ends
+    async def told() -> bool:
+        return await deaths() == 1
+
+    program = programs.start("--lease", "60", "--lanes", "default")
+    assert await program.exit_code() == -signal.SIGKILL
+    await until(told, "the death is told")  # long before the lease of 60 seconds ends
+    blocker = await live.app.enqueue("block", {"seconds": 60})
+    program = programs.start("--lease", "60", "--lanes", "default")
+
+    async def quarantined() -> bool:
+        return await job.status() == "failed"
+
+    await until(quarantined, "its own processes die", seconds=60)
     record = await job.get()
-    assert (record.status, (record.error or {})["code"]) == ("failed", "quarantined")
+    assert (record.error or {})["code"] == "quarantined"
+    assert await deaths() == 3
+    assert await blocker.status() == "running", "the runner lives"
+    assert program.process.poll() is None
+    await asyncio.to_thread(program.kill)
 
 
 async def test_the_token_is_in_no_command_line(programs: Programs, live: LiveServer, token: str) -> None:
@@ -162,7 +208,7 @@ async def test_the_token_is_in_no_command_line(programs: Programs, live: LiveSer
     await programs.noted()
 
     async def helper() -> Any:
-        return [pid for pid in program.children() if "helper" in command_line(pid)]
+        return [pid for pid in program.children() if "lease_main" in command_line(pid)]
 
     [pid] = await until(helper, "the helper runs")
     assert token not in command_line(pid)
@@ -178,3 +224,21 @@ def test_help_is_there() -> None:
     output = subprocess.run([FENCELINE, "runner", "--help"], capture_output=True, text=True, check=True).stdout
     for option in ("--url", "--token", "--lanes", "--name", "--grace", "--once", "--empty-exit"):
         assert option in output
+
+
+async def test_no_form_of_a_secret_is_printed_logged_or_sent(
+    programs: Programs, live: LiveServer, connect: Connect, tmp_path: Path
+) -> None:
+    (tmp_path / "vault.json").write_text(json.dumps({"deployer": {"token": SECRET}}))
+    library_log = tmp_path / "library.log"
+    program = programs.start(app="identity_app:app", VAULT=str(tmp_path / "vault.json"), LIBRARY_LOG=str(library_log))
+    kinds = ("leak", "leak_blocking", "leak_result", "leak_encoded", "leak_encoded_blocking", "leak_encoded_isolated")
+    jobs = [await live.app.enqueue(kind, identity="deployer") for kind in kinds]
+    assert [await final(job) for job in jobs] == ["succeeded_with_errors", *["succeeded"] * 5]
+    assert await final(await live.app.enqueue("leak_error", identity="deployer", max_attempts=1)) == "failed"
+    program.signal(signal.SIGTERM)
+    await program.exit_code()
+    assert_nothing_readable(program.output(), "output of the runner")
+    assert_nothing_readable(library_log.read_text(), "a log file")
+    assert_nothing_readable(await everything(await connect()), "database")
+    assert program.output().count("[redacted]") >= 3 * 40 * 4

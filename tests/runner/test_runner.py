@@ -2,17 +2,23 @@
 
 import asyncio
 import json
+import logging
 import time
+from collections import Counter
 from typing import Any
 
+import httpx
 import pytest
 from tests.conftest import Connect
 from tests.runner.conftest import LiveServer, running, unreachable
 from tests.worker.fleet import until
 
-from fenceline import Context, Fenceline, Job, RetryLater, Snooze, SyncContext, WithErrors
+from fenceline import Context, Fenceline, Job, Retry, RetryLater, Snooze, SyncContext, WithErrors
+from fenceline.client.app_parts import app_parts
+from fenceline.delivery.contract import WorkerRecord
+from fenceline.delivery.http import HttpAccess
 from fenceline.errors import Superseded, Unsupported
-from fenceline.runner.client import Client
+from fenceline.runtime.http_client import Client, ServerTooOld
 
 
 async def ended(job: Job[Any], seconds: float = 30.0) -> Any:
@@ -58,7 +64,7 @@ async def test_the_end_does_not_overtake_lines_on_their_way(
     ask = Client.ask
 
     async def ask_slowly(client: Client, method: str, path: str, body: str | None = None, **options: Any) -> Any:
-        if path.endswith("/logs"):
+        if path == "/v1/jobs/report":
             under_way.set()
             await go_on.wait()
         return await ask(client, method, path, body, **options)
@@ -319,7 +325,7 @@ async def test_a_handler_whose_attempt_is_gone_is_stopped(live: LiveServer, toke
         await asyncio.wait_for(started.wait(), 30)
         await job.cancel(force=True)
         await asyncio.wait_for(stopped.wait(), 30)
-    assert runner.counters.stale == 1
+    assert runner.statistics.stale == 1
 
 
 async def test_a_configuration_that_changed_since_it_was_planned_runs_nothing(live: LiveServer, token: str) -> None:
@@ -335,7 +341,7 @@ async def test_a_configuration_that_changed_since_it_was_planned_runs_nothing(li
 
     async def planned(snapshot: dict[str, int]) -> Job[Any]:
         text = json.dumps(snapshot)
-        async with live.app.caller().transaction_connection() as own:
+        async with app_parts(live.app).database().transaction_connection() as own:
             required = await own.fetchval("select fenceline.snapshot_hash($1::jsonb)", text)
         return await live.app.enqueue("deploy", snapshot=snapshot, requires_hash=required)
 
@@ -383,3 +389,95 @@ async def test_shutdown_lets_handlers_finish_or_gives_their_jobs_back(
     assert await job.status() == ("succeeded" if grace else "queued")
     connection = await connect()
     assert await connection.fetchval("select stopped_at is not null from fenceline.worker where runner") is True
+
+
+async def test_a_server_of_the_release_before_is_to_be_upgraded_first() -> None:
+    """0.1.0 refuses what it does not know, in these words."""
+    said = {"code": "invalid", "title": "Invalid", "detail": "tells_starts: Extra inputs are not permitted"}
+    headers = {"content-type": "application/problem+json"}
+    old = httpx.MockTransport(lambda _request: httpx.Response(422, json=said, headers=headers))
+    record = WorkerRecord(name="r", host="h", pid=1, version="0.2.0", kinds={})
+    access = HttpAccess("http://old", "fl_token", transport=old)
+    with pytest.raises(ServerTooOld, match="upgrade the server first"):
+        await access.connect().register(record)
+    await access.close()
+
+
+async def test_it_says_what_fails_and_when_it_runs_again(
+    live: LiveServer, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = unreachable()
+
+    @app.job(retry=Retry(max_attempts=2, backoff="fixed", base=0.2))
+    async def fail() -> None:
+        raise ValueError("no shelf")
+
+    with caplog.at_level(logging.INFO, "fenceline.worker"):
+        async with running(app, live.url, token):
+            job = await live.app.enqueue("fail", retry=Retry(max_attempts=2, backoff="fixed", base=0.2))
+            await ended(job)
+
+            async def told() -> bool:
+                return "failed for good" in caplog.text
+
+            await until(told, "the failure is told")
+    lines = [record.getMessage() for record in caplog.records if record.name == "fenceline.jobs"]
+    assert lines[0].startswith(f"job {job.id} (fail) failed, attempt 1 of 2: ValueError: no shelf; retry in 0.")
+    assert lines[1] == f"job {job.id} (fail) failed for good, attempt 2 of 2: ValueError: no shelf"
+    started = next(record.getMessage() for record in caplog.records if "started:" in record.getMessage())
+    assert f"server {live.url}, lanes all, kinds fail" in started
+    assert token not in caplog.text
+
+
+async def test_runners_of_two_versions_leave_jobs_to_each_other(live: LiveServer, token: str) -> None:
+    ran: Counter[str] = Counter()
+    old, new = unreachable(), unreachable()
+
+    @old.job(kind="mail")
+    async def old_mail(to: str, subject: str) -> None:
+        ran["old"] += 1
+
+    @new.job(kind="mail")
+    async def new_mail(to: str) -> None:
+        ran["new"] += 1
+
+    async with running(new, live.url, token), running(old, live.url, token):
+        jobs = [await live.app.enqueue("mail", {"to": "ann", "subject": "x"}) for _ in range(5)]
+        jobs += [await live.app.enqueue("mail", {"to": "ann"}) for _ in range(5)]
+        assert {(await ended(job)).status for job in jobs} == {"succeeded"}
+    assert ran == {"old": 5, "new": 5}
+
+
+async def test_handlers_wait_outside_their_slot(live: LiveServer, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a stranger with a one-time URL lets one go on."""
+    monkeypatch.setenv("FENCELINE_PUBLIC_URL", live.url + "/")
+    app, given = unreachable(), asyncio.Queue[str]()
+
+    @app.job()
+    async def ask(ctx: Context) -> list[Any]:
+        async def hand_over() -> None:
+            given.put_nowait(await ctx.callback_url("answer"))
+
+        await ctx.step("hand over", hand_over)
+        await ctx.sleep(0.05)
+        return [await ctx.wait_for("answer"), ctx.attempt]
+
+    @app.job()
+    def ask_blocking(ctx: SyncContext) -> Any:
+        return ctx.wait_for("answer")
+
+    jobs = [await live.app.enqueue(kind) for kind in ("ask", "ask_blocking")]
+
+    async def both_wait() -> bool:
+        return [(await job.get()).waiting_for for job in jobs] == ["signal", "signal"]
+
+    async with running(app, live.url, token), httpx.AsyncClient() as stranger:
+        await until(both_wait, "both wait")
+        url = await given.get()
+        assert (await stranger.get(url)).status_code == 405, "a link that is only looked at is not used up"
+        assert (await stranger.post(url, json={"n": 1})).status_code == 202
+        assert (await stranger.post(url, json={"n": 2})).status_code == 404
+        await jobs[1].signal("answer", 2)
+        assert await jobs[0].result(timeout=30) == [{"n": 1}, 1]
+        assert await jobs[1].result(timeout=30) == 2
+    assert given.empty(), "the step was done once"

@@ -8,7 +8,7 @@ from typing import Any
 
 from fenceline import Fenceline, Retry
 from fenceline.context.context import Context
-from fenceline.context.lines import current_context
+from fenceline.context.log_lines import current_session
 
 app = Fenceline()
 started = {"isolated": 0}
@@ -32,11 +32,11 @@ def who() -> dict[str, int]:
 
 
 @app.job(isolated=True)
-async def talk(text: str, *, ctx: Context) -> dict[str, Any]:
+async def talk(ctx: Context, text: str) -> dict[str, Any]:
     ctx.log(text, worth=float("nan"), odd="\x00")
     logging.getLogger("tests.isolated").warning("said %s", text)
     await asyncio.sleep(0)
-    assert current_context.get() is ctx
+    assert current_session.get() is ctx._session
     return {"attempt": ctx.attempt, "token": ctx.token, "job": ctx.job, "text": text}
 
 
@@ -72,7 +72,7 @@ def hoard(megabytes: int) -> int:
 
 
 @app.job(isolated=True)
-def stop_when_asked(*, ctx: Context) -> str:
+def stop_when_asked(ctx: Context) -> str:
     while not ctx.cancelled:
         time.sleep(0.01)
     ctx.log("kept what was done")

@@ -26,7 +26,7 @@ def note(word: str, ctx: Context) -> None:
 
 
 @app.job()
-async def nap(seconds: float = 0.0, *, ctx: Context) -> int:
+async def nap(ctx: Context, seconds: float = 0.0) -> int:
     note("start", ctx)
     await asyncio.sleep(seconds)
     note("end", ctx)
@@ -34,7 +34,15 @@ async def nap(seconds: float = 0.0, *, ctx: Context) -> int:
 
 
 @app.job()
-def blocking_nap(seconds: float = 0.0, *, ctx: Context) -> int:
+async def carry(ctx: Context, load: str) -> int:
+    note("start", ctx)
+    await asyncio.sleep(0)
+    note("end", ctx)
+    return len(load)
+
+
+@app.job()
+def blocking_nap(ctx: Context, seconds: float = 0.0) -> int:
     note("start", ctx)
     time.sleep(seconds)
     note("end", ctx)
@@ -42,20 +50,20 @@ def blocking_nap(seconds: float = 0.0, *, ctx: Context) -> int:
 
 
 @app.job(on_shutdown="fail")
-def stubborn(seconds: float, *, ctx: Context) -> None:
+def stubborn(ctx: Context, seconds: float) -> None:
     note("start", ctx)
     time.sleep(seconds)
 
 
 @app.job()
-async def block_the_loop(seconds: float, *, ctx: Context) -> None:
+async def block_the_loop(ctx: Context, seconds: float) -> None:
     note("start", ctx)
     time.sleep(seconds)  # noqa: ASYNC251 - the mistake that the test is about
     note("end", ctx)
 
 
 @app.job()
-async def hold_the_gil(seconds: float, *, ctx: Context) -> None:
+async def hold_the_gil(ctx: Context, seconds: float) -> None:
     note("start", ctx)
     # PyDLL keeps the GIL during the call.
     ctypes.PyDLL(None).usleep(ctypes.c_uint(int(seconds * 1_000_000)))
@@ -63,7 +71,7 @@ async def hold_the_gil(seconds: float, *, ctx: Context) -> None:
 
 
 @app.job()
-async def kill_the_process(how: str = "kill", *, ctx: Context) -> None:
+async def kill_the_process(ctx: Context, how: str = "kill") -> None:
     note("start", ctx)
     if how == "abort":
         os.abort()
@@ -71,7 +79,7 @@ async def kill_the_process(how: str = "kill", *, ctx: Context) -> None:
 
 
 @app.job()
-async def until_released(gate: str, *, ctx: Context) -> None:
+async def until_released(ctx: Context, gate: str) -> None:
     """Runs until the file exists."""
     note("start", ctx)
     while not Path(gate).exists():  # noqa: ASYNC240, ASYNC110 - a look at a file, in a test
@@ -80,5 +88,5 @@ async def until_released(gate: str, *, ctx: Context) -> None:
 
 
 @app.job()
-async def fail(*, ctx: Context) -> None:
+async def fail(ctx: Context) -> None:
     raise RuntimeError("on purpose")

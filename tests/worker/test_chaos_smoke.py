@@ -4,19 +4,24 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from tests.chaos.checker import Ending, check
+from tests.chaos.checker import SLACK_SECONDS, Batch, Ending, check, longest_silence
 from tests.chaos.storm import Storm
+from tests.client.proxy import proxied
 from tests.worker.fleet import Fleet, Line
 
 LEASE = 2.0
 
 
+@pytest.mark.alone
 async def test_a_small_storm_breaks_nothing(fleet: Fleet) -> None:
-    storm = Storm(fleet, seed=4)
-    report = await storm.run(jobs=300, faults=10, most_seconds=60)
+    async with proxied(fleet.dsn) as proxy:
+        storm = Storm(fleet, seed=4, proxy=proxy, silence=5 + SLACK_SECONDS)
+        report = await storm.run(jobs=300, faults=12, most_seconds=60)
     print(report)  # noqa: T201
     assert report.broken == [], str(report)
-    assert report.faults.total() == 10
+    assert report.faults.total() == 12
+    assert report.faults["partition"]
+    assert report.faults["line cut"]
     assert report.jobs == 300
 
 
@@ -82,3 +87,16 @@ def test_a_standstill_is_found() -> None:
     job_ids, ledger, history = honest()
     late = [*ledger[:-1], replace(ledger[-1], at=100.0)]
     assert invariants(job_ids, late, history) == {"P"}
+
+
+def test_a_silent_lane_is_found_beside_a_busy_one() -> None:
+    ledger = [
+        *(Line("end", 1, "a", 1, 10, at / 2) for at in range(40)),
+        Line("start", 2, "b", 1, 10, 1.0),
+        Line("end", 2, "b", 1, 10, 9.0),
+    ]
+    batches = [Batch("busy", 0.0, [1]), Batch("silent", 0.5, [2]), Batch("later", 12.0, [3])]
+    assert longest_silence(ledger, batches[:1], [2.1]) < 1
+    assert longest_silence(ledger, batches[:2], [2.0]) == 7.0
+    assert longest_silence(ledger, batches[:2], [9.5]) < 1, "it had nothing to do"
+    assert longest_silence(ledger, batches, [13.0]) == float("inf")

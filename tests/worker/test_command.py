@@ -3,7 +3,10 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from tests.worker.fleet import Fleet, until
@@ -46,6 +49,15 @@ async def test_once_tells_that_the_job_was_taken_away(fleet: Fleet) -> None:
     await until(lambda: fleet.scalar("select started_at from fenceline.running"), "it runs")
     await fleet.scalar("select fenceline.cancel_job($1, p_force => true)", job)
     assert await worker.exit_code() == 1
+
+
+async def test_once_hears_of_a_cancel_at_once(fleet: Fleet) -> None:
+    (job,) = await fleet.enqueue("nap", {"seconds": 600})
+    worker = fleet.start("--once", "--lease", "1200")  # so that no heartbeat brings it
+    await until(lambda: fleet.scalar("select started_at from fenceline.running"), "it runs")
+    await fleet.scalar("select fenceline.cancel_job($1)", job)
+    await worker.exit_code(seconds=60)
+    assert await fleet.scalar("select outcome from fenceline.history") == "cancelled"
 
 
 @pytest.mark.parametrize("options, code", [((), 2), (("--empty-exit", "0"), 0), (("--empty-exit", "7"), 7)])
@@ -110,23 +122,61 @@ async def test_a_worker_is_registered_with_what_it_is(fleet: Fleet) -> None:
 
 
 async def test_a_child_that_cannot_start_is_tried_again(fleet: Fleet) -> None:
-    """The app is broken in children only, and is repaired while they are restarted."""
-    flag = fleet.folder / "repaired"
+    """The app was imported before, is broken when a child is replaced, as in a deployment, and is repaired again."""
+    broken = fleet.folder / "broken"
     (fleet.folder / "flaky_app.py").write_text(
-        "import os, pathlib, sys\n"
+        "import pathlib\n"
         "from sample_app import app\n"
-        f"if 'process' in sys.argv[0] and not pathlib.Path({str(flag)!r}).exists():\n"
+        f"if pathlib.Path({str(broken)!r}).exists():\n"
         "    raise RuntimeError('not yet')\n"
     )
     worker = fleet.start(app="flaky_app:app")
-
-    async def tried_twice() -> bool:
-        return worker.output().count("not yet") >= 2
-
-    await until(tried_twice, "children are restarted")
-    flag.touch()
     await fleet.enqueue("nap")
     await fleet.ended(1)
+    broken.touch()
+    for child in worker.children():
+        os.kill(child, signal.SIGKILL)
+
+    async def tried_twice() -> bool:
+        return worker.output().count("a child could not be started: flaky_app cannot be imported") >= 2
+
+    await until(tried_twice, "children are restarted")
+    broken.unlink()
+    await fleet.enqueue("nap")
+    await fleet.ended(2)
     worker.signal(signal.SIGTERM)
     assert await worker.exit_code() == 0
     assert os.getpid() not in worker.children()
+
+
+ONLY_IN_A_CHILD = """
+import sys
+from fenceline import Fenceline
+
+app = Fenceline()
+
+@app.job
+async def nap() -> None: ...
+
+if "fenceline.cli" not in sys.modules:
+    raise RuntimeError("only in a child")
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--once",), ("--processes", "2")], ids=str)
+def test_an_app_that_a_child_cannot_import_ends_the_worker_in_one_line(
+    database: str, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    (tmp_path / "halfway.py").write_text(ONLY_IN_A_CHILD)
+    done = subprocess.run(
+        [sys.executable, "-m", "fenceline", "worker", "halfway:app", *options],
+        cwd=tmp_path,
+        env={**os.environ, "FENCELINE_DSN": database},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: halfway cannot be imported: RuntimeError: only in a child (")

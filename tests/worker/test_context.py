@@ -6,13 +6,13 @@ import logging
 from typing import Any
 
 import pytest
-from tests.worker.embedded_worker import ended, running
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
 from fenceline.context.context import Context
-from fenceline.context.lines import MAX_WAITING_LINES, current_context
+from fenceline.context.log_lines import MAX_WAITING_LINES, current_session
+from fenceline.context.log_output import JsonFormatter
 from fenceline.model.json_text import stored_json
-from fenceline.worker.logs import JsonFormatter
 
 library = logging.getLogger("tests.some.library")
 
@@ -55,12 +55,12 @@ async def test_stdlib_logging_lands_in_the_jobs_log(app: Fenceline, kind: str) -
             ]
             assert lines[0].fields == {"logger": "tests.some.library"}
             assert "KeyError: 'not there'" in lines[1].message
-    assert current_context.get() is None
+    assert current_session.get() is None
 
 
 async def test_lines_of_a_long_handler_are_there_while_it_runs(app: Fenceline) -> None:
     @app.job()
-    async def long(*, ctx: Context) -> None:
+    async def long(ctx: Context) -> None:
         ctx.log("started", step=1)
         while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
@@ -77,12 +77,12 @@ async def test_lines_of_a_long_handler_are_there_while_it_runs(app: Fenceline) -
 
 async def test_a_flood_is_bounded_and_said(app: Fenceline) -> None:
     @app.job()
-    async def flood(*, ctx: Context) -> None:
+    async def flood(ctx: Context) -> None:
         for number in range(MAX_WAITING_LINES + 50):
             ctx.log(f"line {number}")
 
     @app.job()
-    async def huge(*, ctx: Context) -> None:
+    async def huge(ctx: Context) -> None:
         ctx.log("x" * 1_000_000, much="y" * 1_000_000)
 
     async with running(app):
@@ -105,7 +105,7 @@ async def test_a_flood_is_bounded_and_said(app: Fenceline) -> None:
 )
 async def test_no_line_can_take_the_worker_down(app: Fenceline, odd: dict[str, Any]) -> None:
     @app.job()
-    async def log_it(*, ctx: Context) -> None:
+    async def log_it(ctx: Context) -> None:
         ctx.log("odd \x00", **odd)
         await asyncio.sleep(0)
 

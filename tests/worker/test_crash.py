@@ -3,18 +3,21 @@
 The scenarios are functions, so that `test_red.py` can run them with a rule taken out and see them fail.
 """
 
+import asyncio
 import os
 import signal
 import time
+from typing import Any
 
 import pytest
+from tests.conftest import Connect
 from tests.worker.fleet import Fleet, is_alive, until
 
 LONG_LEASE = 60.0
 
 
 async def kill_a_child(fleet: Fleet, *, seconds: float = 60.0) -> float:
-    """100 jobs, a child killed while it runs some: how long until the last of its jobs was claimed again."""
+    """100 jobs, a child killed while it runs some: how long until the last of its jobs was given back."""
     worker = await fleet.started("--lease", str(LONG_LEASE), "--processes", "2", "--concurrency", "4", children=2)
     await fleet.enqueue("nap", {"seconds": 0.05}, count=100)
     await fleet.handlers(20)
@@ -38,12 +41,14 @@ async def kill_a_child(fleet: Fleet, *, seconds: float = 60.0) -> float:
     await fleet.ended(100, seconds=seconds)
     await fleet.each_has_one_final_row(100)
     lost = await fleet.connection.fetch(
-        "select (select min(n.claimed_at) from fenceline.history n"
-        "        where n.job_id = h.job_id and n.token > h.token) as again "
+        "select ended_at, (select min(n.claimed_at) from fenceline.history n"
+        "                  where n.job_id = h.job_id and n.token > h.token) as again "
         "from fenceline.history h where h.outcome in ('crashed', 'released')"
     )
     assert lost, "the child held jobs when it was killed"
-    return max(float((row["again"] - killed_at).total_seconds()) for row in lost)
+    # Suspects wait for a process of their own, which has to be started.
+    assert max(float((row["again"] - row["ended_at"]).total_seconds()) for row in lost) < LONG_LEASE / 3
+    return max(float((row["ended_at"] - killed_at).total_seconds()) for row in lost)
 
 
 async def kill_the_supervisor(fleet: Fleet, *, lease: float = 6.0) -> float:
@@ -67,9 +72,9 @@ async def kill_the_supervisor(fleet: Fleet, *, lease: float = 6.0) -> float:
 
 #: A child that does not heed the loss of its lease: only the fence is left.
 HEEDLESS = """
-from fenceline.worker.child import Child
-from fenceline.worker.executor import Executor
-Child.lose = lambda self: None
+from fenceline.engine.engine import Engine
+from fenceline.engine.executor import Executor
+Engine.lose = lambda self: None
 Executor.abandon = lambda self, attempt_id: None
 """
 
@@ -108,7 +113,42 @@ async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 1.5) -
     assert [line.word for line in fleet.ledger()] == ["start", "end"]
 
 
-async def test_jobs_of_a_killed_child_are_claimed_again_at_once(fleet: Fleet) -> None:
+async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: float = 1.5) -> None:
+    """A child dies while somebody holds its row: its report waits, and the other child keeps its lease and its job."""
+    worker = await fleet.started("--lease", str(lease), "--processes", "2", children=2)
+    victim, sibling = worker.children()
+    operator = await connect()
+    transaction = operator.transaction()
+    await transaction.start()
+    await operator.execute("select 1 from fenceline.worker where pid = $1 for key share", victim)
+    os.kill(victim, signal.SIGKILL)
+
+    async def is_reported() -> bool:
+        """The report waits for the row."""
+        return bool(
+            await fleet.scalar(
+                "select exists (select 1 from pg_stat_activity where datname = current_database() "
+                "and wait_event_type = 'Lock' and query like '%report_death%')"
+            )
+        )
+
+    await until(is_reported, "the death is reported")
+    await asyncio.sleep(2.5 * lease)
+    assert sibling in await fleet.live_pids(), worker.output()
+    assert "has lost its lease" not in worker.output()
+    await transaction.rollback()
+
+    async def is_signed_off() -> bool:
+        return victim not in await fleet.live_pids()
+
+    await until(is_signed_off, "the dead child is signed off")
+
+
+async def test_a_report_that_waits_costs_no_sibling_its_lease(fleet: Fleet, connect: Connect) -> None:
+    await report_beside_a_held_row(fleet, connect)
+
+
+async def test_jobs_of_a_killed_child_are_given_back_at_once(fleet: Fleet) -> None:
     assert await kill_a_child(fleet) < 2.0
 
 
@@ -220,3 +260,77 @@ async def test_what_a_child_leaves_behind_does_not_hold_up_its_end(fleet: Fleet)
     await fleet.enqueue("nap")
     await fleet.ended(2, seconds=20)
     assert len(await fleet.history(poison)) == 3
+
+
+#: A second lane, and handlers that hold their places.
+TWO_LANES_APP = """
+import asyncio, os
+from sample_app import app, note
+
+@app.job(lane="other")
+async def quick(*, ctx):
+    note("quick", ctx)
+
+@app.job()
+async def die_once(gate: str, *, ctx):
+    note("start", ctx)
+    if not os.path.exists(gate):
+        open(gate, "w").close()
+        os._exit(7)
+    note("end", ctx)
+    return os.getpid()
+"""
+
+
+async def crash_beside_long_jobs(fleet: Fleet, *, seconds: float = 30.0, patch: str = "") -> None:
+    """A crash beside four long jobs: they run in processes of their own next, and nobody else waits for them."""
+    (fleet.folder / "two_lanes_app.py").write_text(TWO_LANES_APP + patch)
+    worker = await fleet.started("--lease", str(LONG_LEASE), "--isolated", "2", app="two_lanes_app:app")
+    long = await fleet.enqueue("until_released", {"gate": str(fleet.folder / "gate")}, count=4)
+    await fleet.handlers(4)
+    [poison] = await fleet.enqueue("die_once", {"gate": str(fleet.folder / "died")})
+
+    # As many as there are places run in processes that are no children of the supervisor's.
+    async def apart() -> list[Any]:
+        child = set(await fleet.registered(worker))
+        lines = [line for line in fleet.ledger() if line.word == "start" and line.job_id in {*long, poison}][5:]
+        return lines if len(lines) >= 2 and not child & {line.pid for line in lines} else []
+
+    await until(apart, "suspects run in processes of their own", seconds=seconds)
+    for _ in range(20):
+        await fleet.enqueue("quick")
+        await asyncio.sleep(0.02)
+    await fleet.handlers(20, word="quick", seconds=10)
+    assert await fleet.scalar("select count(*) from fenceline.ready where deaths is not null") > 0, "some still wait"
+    (fleet.folder / "gate").touch()
+    await fleet.ended(25)
+    for job_id in (*long, poison):
+        attempts = await fleet.history(job_id)
+        assert [row["outcome"] for row in attempts] == ["crashed", "succeeded"]
+        assert attempts[-1]["number"] == 1
+        name = await fleet.scalar("select fenceline.public_id($1)", job_id)
+        assert f"{name} (" in worker.output(), "suspects are named"
+
+
+async def test_a_crash_beside_long_jobs_delays_no_other_lane(fleet: Fleet) -> None:
+    await crash_beside_long_jobs(fleet)
+
+
+async def test_suspects_of_a_kind_that_nobody_has_disturb_nobody(fleet: Fleet) -> None:
+    [unknown] = await fleet.enqueue("gone")
+    gone = await fleet.scalar("select fenceline.register_worker('w', p_kinds => array['gone'])")
+    await fleet.scalar("select count(*) from fenceline.claim_jobs($1)", gone)
+    await fleet.scalar("select fenceline.report_crash($1)", gone)
+    assert await fleet.scalar("select deaths from fenceline.ready where job_id = $1", unknown) == 1
+    await fleet.started("--lease", str(LONG_LEASE))
+    await fleet.enqueue("until_released", {"gate": str(fleet.folder / "gate")})
+    await fleet.handlers(1)
+    told = (
+        "select count(*) from fenceline.worker w, fenceline.worker_lanes(null, w.id) l "
+        "where w.stopped_at is null and l.suspects"
+    )
+    assert await fleet.scalar(told) == 0
+    await fleet.enqueue("nap", count=30)
+    await fleet.ended(30, seconds=10)
+    (fleet.folder / "gate").touch()
+    await fleet.ended(31)

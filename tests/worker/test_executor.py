@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.worker.embedded_worker import ended, running, until_running
+from tests.worker.in_process_worker import ended, running, until_running
 
 from fenceline import Fenceline, Retry, RetryLater
+from fenceline.client.app_parts import app_parts
 from fenceline.context.context import Context
-from fenceline.worker.plan import awaits
+from fenceline.engine.handler_plan import awaits
 
 ONCE = Retry(max_attempts=1)
 
@@ -93,7 +94,7 @@ async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
     seen: list[bool] = []
 
     @app.job(timeout=0.3, retry=ONCE)
-    def stuck(*, ctx: Context) -> str:
+    def stuck(ctx: Context) -> str:
         gate.wait(30)
         seen.append(ctx.cancelled)
         return "ignored"
@@ -122,20 +123,20 @@ async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
 
 async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
     @app.job()
-    async def polite(*, ctx: Context) -> None:
+    async def polite(ctx: Context) -> None:
         while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
         ctx.log("kept what was done")
         ctx.raise_if_cancelled()
 
     @app.job()
-    def polite_thread(*, ctx: Context) -> None:
+    def polite_thread(ctx: Context) -> None:
         while True:
             ctx.raise_if_cancelled()
             time.sleep(0.02)
 
     @app.job()
-    async def finishes(*, ctx: Context) -> str:
+    async def finishes(ctx: Context) -> str:
         while not ctx.cancelled:  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.02)
         return "finished anyway"
@@ -150,6 +151,7 @@ async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
         assert [line.message for line in await jobs[0].logs()] == ["kept what was done"]
 
 
+@pytest.mark.alone
 async def test_a_coroutine_that_does_not_look_is_cancelled_within_its_grace(app: Fenceline) -> None:
     @app.job()
     async def deaf() -> None:
@@ -240,7 +242,7 @@ async def test_whatever_a_handler_raises_is_its_jobs_failure(app: Fenceline) -> 
         raise ValueError("zero \x00, half \ud800, text \\u0000")
 
     async with running(app) as worker:
-        for kind in app.handlers:
+        for kind in app_parts(app).handlers:
             assert await code_of(app, kind) == "failed error", kind
         assert not worker.done()
         record = await ended(await app.enqueue("bad_text"))
@@ -284,7 +286,7 @@ async def test_shutdown_asks_threads_and_gives_jobs_back(app: Fenceline) -> None
     ends: list[str] = []
 
     @app.job()
-    def polite(*, ctx: Context) -> None:
+    def polite(ctx: Context) -> None:
         while not ctx.cancelled:
             time.sleep(0.01)
         ends.append("thread")
@@ -308,7 +310,7 @@ async def test_shutdown_asks_threads_and_gives_jobs_back(app: Fenceline) -> None
 
 
 async def test_an_exception_that_cannot_say_what_it_is_costs_only_its_attempt(app: Fenceline) -> None:
-    class Mute(Exception):  # noqa: N818 - what it is about
+    class Mute(Exception):
         def __str__(self) -> str:
             raise KeyError("message")
 

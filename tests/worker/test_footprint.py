@@ -13,7 +13,7 @@ async def connections(fleet: Fleet) -> int:
     return int(
         await fleet.scalar(
             "select count(*) from pg_stat_activity "
-            "where datname = current_database() and application_name like 'fenceline%'"
+            "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
         )
     )
 
@@ -35,6 +35,44 @@ async def test_a_child_has_at_most_three_connections(fleet: Fleet) -> None:
     await fleet.waiting("default", 3)
     assert await connections(fleet) <= (2 + 3) + (2 + 2 * 3)
 
+
+async def test_transactions_of_handlers_stay_within_the_three(fleet: Fleet) -> None:
+    """Async and blocking ones, with calls of the app inside, more at a time than there are connections."""
+    await fleet.connection.execute("create table public.paid (job bigint)")
+    fleet.patch(PAYING)
+    await fleet.started("--concurrency", "30", "--threads", "10")
+    await fleet.waiting("default")
+    await fleet.enqueue("pay", count=60)
+    await fleet.enqueue("pay_blocking", count=30)
+    most = 0
+    while await fleet.scalar("select count(*) from fenceline.history where final") < 90 + 90:
+        sessions = await connections(fleet)
+        most = max(most, sessions)
+        await asyncio.sleep(0.02)
+    assert await fleet.scalar("select max(error::text) from fenceline.history") is None
+    assert most <= 2 + 3
+    assert await fleet.scalar("select count(distinct job) from public.paid") == 90
+    assert await fleet.scalar("select count(*) from fenceline.history where outcome <> 'succeeded'") == 0
+
+
+#: Handlers that write in their transaction, and enqueue through the app while they are in it.
+PAYING = """
+from fenceline import Context, SyncContext
+
+@app.job()
+async def pay(ctx: Context) -> dict:
+    async with ctx.transaction() as connection:
+        await connection.execute("insert into public.paid values ($1)", ctx.job_id)
+        await app.enqueue("nap", labels={"how": "inside"})
+        connection.result = {"paid": True}
+
+@app.job()
+def pay_blocking(ctx: SyncContext) -> dict:
+    with ctx.transaction() as connection:
+        connection.execute("insert into public.paid values (%s)", [ctx.job_id])
+        app.sync.enqueue("nap", labels={"how": "inside"})
+        connection.result = {"paid": True}
+"""
 
 #: Notes every statement that a process sends.
 NOTE_STATEMENTS = """

@@ -3,15 +3,16 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.worker.embedded_worker import ended, running
+from tests.worker.in_process_worker import ended, running
 
-from fenceline import Fenceline, Retry
+from fenceline import Fenceline, Retry, SyncContext
 from fenceline.context.context import Context
-from fenceline.worker.hooks import StartupFailed
+from fenceline.worker.lifespan import StartupFailed
 
 ONCE = Retry(max_attempts=1)
 
@@ -124,11 +125,65 @@ async def test_middleware_may_answer_itself(app: Fenceline) -> None:
         assert (await job.get()).attempt == 2
 
 
-def test_middleware_must_be_async(app: Fenceline) -> None:
-    with pytest.raises(TypeError, match="async"):
+async def test_blocking_middleware_is_in_the_thread_of_the_handler(app: Fenceline) -> None:
+    happened: list[tuple[str, int]] = []
 
-        @app.middleware
-        def blocking(ctx: Context, call_next: Any) -> Any: ...
+    def note(what: str) -> None:
+        happened.append((what, threading.get_ident()))
+
+    @app.middleware
+    def outer(ctx: SyncContext, call_next: Any) -> Any:
+        note(f"outer {ctx.kind}")
+        try:
+            return call_next()
+        finally:
+            note("outer end")
+
+    @app.middleware
+    async def on_loop(ctx: Context, call_next: Any) -> Any:
+        note("loop")
+        return await call_next()
+
+    @app.middleware
+    def inner(ctx: SyncContext, call_next: Any) -> Any:
+        return {"wrapped": call_next(ctx)}
+
+    @app.job()
+    def threaded() -> Any:
+        note("handler")
+        return "done"
+
+    @app.job()
+    async def unwrapped() -> str:
+        return "on the loop"
+
+    async with running(app):
+        assert await (await app.enqueue("threaded")).result(timeout=10) == {"wrapped": "done"}
+        assert await (await app.enqueue("unwrapped")).result(timeout=10) == "on the loop"
+    [loop, *in_thread, loop_again] = happened
+    assert [what for what, _thread in happened] == ["loop", "outer threaded", "handler", "outer end", "loop"]
+    assert {thread for _what, thread in in_thread} != {loop[1]}
+    assert len({thread for _what, thread in in_thread}) == 1
+    assert loop[1] == loop_again[1] == threading.get_ident()
+
+
+async def test_what_blocking_middleware_raises_fails_the_attempt(app: Fenceline) -> None:
+    @app.middleware
+    def refuse(ctx: SyncContext, call_next: Any) -> Any:
+        raise PermissionError(f"not today, {ctx.attempt}")
+
+    @app.job(retry=ONCE)
+    def work() -> None: ...
+
+    async with running(app):
+        error = (await ended(await app.enqueue("work"))).error
+    assert error is not None
+    assert (error["type"], error["message"]) == ("PermissionError", "not today, 1")
+
+
+def test_middleware_is_a_function(app: Fenceline) -> None:
+    with pytest.raises(TypeError, match="decorates a function"):
+        app.middleware("close")  # type: ignore[type-var]  # that is the point
 
 
 def test_a_worker_process_whose_startup_fails_says_so(database: str, tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Connect
-from tests.worker.embedded_worker import ended, running, until_running
+from tests.worker.in_process_worker import ended, running, until_running
 
 from fenceline import Fenceline
-from fenceline.worker.child import ImportNameMissing
+from fenceline.engine.engine import ImportNameMissing
 
 NAME = "tests.worker.isolated_app:app"
 
@@ -112,6 +112,7 @@ async def test_a_cancel_reaches_a_blocking_handler(app: Fenceline) -> None:
         assert [line.message for line in await job.logs()] == ["before", "kept what was done"]
 
 
+@pytest.mark.alone
 async def test_an_async_handler_is_cancelled_within_its_grace(app: Fenceline) -> None:
     async with running(app, import_name=NAME, isolated=1):
         pid = (await (await app.enqueue("who")).result(timeout=30))["pid"]

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 import pytest
-from tests.worker.embedded_worker import running
+from tests.worker.in_process_worker import running
 
 from fenceline import Context, Fenceline
 from fenceline.errors import InvalidLane
@@ -53,7 +53,7 @@ async def test_a_worker_serves_the_small_tenant_of_a_fair_lane_first(app: Fencel
     order: list[str] = []
 
     @app.job()
-    async def work(*, ctx: Context) -> None:
+    async def work(ctx: Context) -> None:
         order.append(ctx.tenant)
 
     await app.lanes.create("shared", fair=True)

@@ -5,6 +5,7 @@ import statistics
 import time
 from collections import Counter
 
+import pytest
 from tests.worker.fleet import Fleet, until
 
 #: The lane's poll interval in these tests, and room for a busy machine.
@@ -78,6 +79,7 @@ def percentile(values: list[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
+@pytest.mark.alone
 async def test_a_saturated_lane_does_not_delay_another(fleet: Fleet) -> None:
     """Far more slow jobs than places, of both sorts: whoever waited for one of them would wait for 60 s.
 

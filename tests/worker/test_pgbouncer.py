@@ -82,6 +82,7 @@ async def test_a_client_works_through_a_pooler(pooled: str) -> None:
     assert {str(status) for status in statuses} == {"queued"}
 
 
+@pytest.mark.alone
 async def test_a_worker_runs_jobs_through_a_pooler(fleet: Fleet, pooled: str) -> None:
     await fleet.set_lane("default", poll_interval_ms=500)
     worker = await fleet.started("--processes", "2", children=2, dsn=pooled)
@@ -114,3 +115,15 @@ async def test_locks_work_through_a_pooler(fleet: Fleet, pooled: str) -> None:
     await fleet.ended(20)
     words = [text.split()[0] for text in fleet.ledger_file.read_text().splitlines()]
     assert words == ["in", "out"] * 20, "never two inside"
+
+
+async def test_another_default_isolation_is_refused_in_one_line(fleet: Fleet, pooled: str, database: str) -> None:
+    """Behind a pooler no session can choose, and limits could not be counted."""
+    name = urlsplit(database).path.lstrip("/")
+    await fleet.connection.execute(f"alter database \"{name}\" set default_transaction_isolation = 'repeatable read'")
+    worker = fleet.start(dsn=pooled)
+    assert await worker.exit_code() == 1
+    [line] = [line for line in worker.output().splitlines() if "READ COMMITTED" in line]
+    assert "REPEATABLE READ" in line
+    assert "set default_transaction_isolation = 'read committed'" in line
+    assert "Traceback" not in worker.output()

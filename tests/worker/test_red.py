@@ -4,25 +4,48 @@ A rule is taken out by an app that patches the worker from inside, or by a broke
 """
 
 import pytest
+from tests.conftest import Connect
 from tests.sql.mutants import MUTANTS
 from tests.worker.fleet import Fleet
-from tests.worker.test_crash import HEEDLESS, block_past_the_lease, freeze_a_child, kill_a_child, kill_the_supervisor
+from tests.worker.test_crash import (
+    HEEDLESS,
+    block_past_the_lease,
+    crash_beside_long_jobs,
+    freeze_a_child,
+    kill_a_child,
+    kill_the_supervisor,
+    report_beside_a_held_row,
+)
 from tests.worker.test_shutdown import stop_with_a_hung_handler
 
 NO_RELEASE = """
-from fenceline.worker.keeper import Keeper
+from fenceline.worker.lease_keeper import LeaseKeeper
 async def nothing(self, *arguments):
     pass
-Keeper.report_crash = nothing
-Keeper.sign_off = nothing
+LeaseKeeper.report_crash = nothing
+LeaseKeeper.sign_off = nothing
 """
 
 NO_HEARTBEAT = """
-from fenceline.worker.keeper import Keeper
+from fenceline.worker.lease_keeper import LeaseKeeper
 async def nothing(self):
     pass
-Keeper.beat_once = nothing
-Keeper._watch_leases = nothing
+LeaseKeeper.beat_once = nothing
+LeaseKeeper._watch_leases = nothing
+"""
+
+ONE_LINE_FOR_ALL = """
+from fenceline.delivery.postgres_leases import PostgresLeases
+init = PostgresLeases.__init__
+def shared(self, *arguments):
+    init(self, *arguments)
+    self._accounts = self._heartbeats
+PostgresLeases.__init__ = shared
+"""
+
+NO_ISOLATION = """
+from fenceline.engine.places import Places
+Places.has_isolation = property(lambda self: False, lambda self, value: None)
 """
 
 ORPHANS_LIVE_ON = """
@@ -41,6 +64,19 @@ async def test_without_a_bond_children_outlive_their_supervisor(fleet: Fleet) ->
     fleet.patch(ORPHANS_LIVE_ON)
     with pytest.raises(AssertionError, match="the children are gone"):
         await kill_the_supervisor(fleet, lease=3)
+
+
+async def test_without_a_connection_of_its_own_a_report_costs_the_siblings_their_leases(
+    fleet: Fleet, connect: Connect
+) -> None:
+    fleet.patch(ONE_LINE_FOR_ALL)
+    with pytest.raises(AssertionError, match="could not be renewed"):
+        await report_beside_a_held_row(fleet, connect)
+
+
+async def test_without_processes_of_their_own_suspects_stay_where_they_were(fleet: Fleet) -> None:
+    with pytest.raises(AssertionError, match="suspects run in processes of their own"):
+        await crash_beside_long_jobs(fleet, seconds=5, patch=NO_ISOLATION)
 
 
 async def test_without_the_fence_a_frozen_child_overwrites(fleet: Fleet) -> None:

@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.sql.clock import clock_sql
-from tests.worker.embedded_worker import running
 from tests.worker.fleet import Fleet, until
+from tests.worker.in_process_worker import running
 from tests.worker.test_footprint import NOTE_STATEMENTS
 
 from fenceline import Fenceline

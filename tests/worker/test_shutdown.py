@@ -25,11 +25,13 @@ async def stop_with_a_hung_handler(fleet: Fleet, *, grace: float = 1.0) -> float
     return took
 
 
+@pytest.mark.alone
 async def test_a_hung_handler_does_not_hold_up_the_end(fleet: Fleet) -> None:
     took = await stop_with_a_hung_handler(fleet, grace=1.0)
     assert took < 1.0 + 2.0
 
 
+@pytest.mark.alone
 async def test_a_kind_may_choose_to_fail(fleet: Fleet) -> None:
     worker = await fleet.started("--grace", "0")
     [job_id] = await fleet.enqueue("stubborn", {"seconds": 60})
@@ -60,6 +62,7 @@ async def test_handlers_may_finish_within_the_grace_period(fleet: Fleet) -> None
     assert await fleet.scalar("select count(*) from fenceline.worker where stopped_at is null") == 0
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_an_idle_worker_ends_at_once(fleet: Fleet, number: int) -> None:
     worker = await fleet.started("--processes", "2", children=2)

@@ -10,10 +10,11 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.conftest import Connect
-from tests.worker.embedded_worker import ended, running
+from tests.worker.fleet import until
+from tests.worker.in_process_worker import ended, running
 
-from fenceline import Fenceline, RefusedError, Retry
-from fenceline.client.tracing import NO_TRACE, enqueue_span, is_tracing
+from fenceline import Context, Fenceline, RefusedError, Retry, SyncContext
+from fenceline.client.enqueue_tracing import NO_TRACE, enqueue_span, is_tracing
 from fenceline.errors import Snooze
 
 
@@ -90,7 +91,7 @@ async def test_a_failure_marks_the_span_and_steering_does_not(database: str, spa
         raise LookupError("not there")
 
     @app.job()
-    async def snoozing(*, ctx: Any) -> None:
+    async def snoozing(ctx: Any) -> None:
         if ctx.token % 2**32 == 1:
             raise Snooze(0)
 
@@ -123,5 +124,65 @@ def test_without_an_sdk_nothing_is_done() -> None:
 async def test_traceparent_is_no_option_of_users(database: str) -> None:
     app = Fenceline(database)
     with pytest.raises(RefusedError, match="unknown option traceparent"):
-        await app.enqueue("work", traceparent="00-1")  # type: ignore[call-arg]  # the point
+        await app.enqueue("work", traceparent="00-1")  # type: ignore[call-overload]  # the point
     await app.close()
+
+
+@pytest.mark.parametrize("kind", ["parent", "blocking_parent"])
+async def test_steps_log_lines_and_children_belong_to_the_run(
+    database: str, spans: InMemorySpanExporter, kind: str
+) -> None:
+    app = Fenceline(database)
+
+    @app.job(retry=Retry(max_attempts=1))
+    async def parent(ctx: Context) -> None:
+        ctx.log("begun", shelf=3)
+        await ctx.step("load", asyncio.sleep, 0)
+        await ctx.enqueue("child")
+
+    @app.job(retry=Retry(max_attempts=1))
+    def blocking_parent(ctx: SyncContext) -> None:
+        ctx.log("begun", shelf=3)
+        ctx.step("load", str, 1)
+        ctx.enqueue("child")
+
+    @app.job
+    async def child() -> None: ...
+
+    async with running(app):
+        assert (await ended(await app.enqueue(kind))).status == "succeeded"
+
+        async def has_run() -> bool:
+            return "process child" in by_name(spans)
+
+        await until(has_run, "the child has run")
+    found = by_name(spans)
+    run, step, sent = found[f"process {kind}"], found["step load"], found["send child"]
+    assert step.parent is not None
+    assert step.parent.span_id == run.context.span_id
+    assert (step.attributes or {})["fenceline.step"] == "load"
+    (event,) = [event for event in run.events if event.name == "fenceline.log"]
+    assert dict(event.attributes or {}) == {
+        "fenceline.message": "begun",
+        "fenceline.level": "info",
+        "fenceline.field.shelf": "3",
+    }
+    assert sent.parent is not None
+    assert sent.parent.span_id == run.context.span_id
+    assert [link.context.span_id for link in found["process child"].links] == [sent.context.span_id]
+
+
+async def test_a_step_that_fails_is_an_error_in_its_span(database: str, spans: InMemorySpanExporter) -> None:
+    app = Fenceline(database)
+
+    @app.job(retry=Retry(max_attempts=1))
+    async def work(ctx: Context) -> None:
+        def load() -> None:
+            raise OSError("no disk")
+
+        await ctx.step("load", load)
+
+    async with running(app):
+        assert (await ended(await app.enqueue("work"))).status == "failed"
+    status = by_name(spans)["step load"].status
+    assert (status.status_code, status.description) == (trace.StatusCode.ERROR, "OSError: no disk")

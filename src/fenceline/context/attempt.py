@@ -3,9 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from datetime import datetime
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
+from fenceline.model.outcome import Outcome
 from fenceline.model.public_id import format_id
 from fenceline.model.status import Status
 
@@ -30,7 +32,7 @@ class Attempt:
     max_attempts: int
     timeout_seconds: float | None
     alone: bool
-    more: str | None
+    details_text: str | None
 
     @property
     def id(self) -> str:
@@ -39,14 +41,23 @@ class Attempt:
     @property
     def details(self) -> Mapping[str, Any]:
         """labels, created_by, snapshot, identity …: what a plain job does not have."""
-        return {} if self.more is None else json.loads(self.more)
+        return {} if self.details_text is None else json.loads(self.details_text)
+
+    def has_any(self, *names: str) -> bool:
+        """Whether one of these details is there; quick where none is, because nearly every job says who made it."""
+        if self.details_text is None or not any(f'"{name}"' in self.details_text for name in names):
+            return False
+        return not self.details.keys().isdisjoint(names)
 
     @property
     def has_past(self) -> bool:
         """Whether there may be something to start with: earlier attempts, a job that this one retries, parents."""
-        if self.token & CLAIMS_MASK > 1:
-            return True
-        return self.more is not None and not self.details.keys().isdisjoint({"after", "retry_of"})
+        return self.token & CLAIMS_MASK > 1 or self.has_any("after", "retry_of")
+
+    @property
+    def must_tell_start(self) -> bool:
+        """Whether the database must know of the start before the handler runs: what is lost untold is refunded."""
+        return self.number >= self.max_attempts or self.has_any("tell_start")
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__} | {"attempt_id": str(self.attempt_id)}
@@ -70,10 +81,12 @@ class Request(str):
 
     @property
     def id(self) -> str:
+        """The public id, as people see it."""
         return str(self)
 
     @property
     def kind(self) -> str:
+        """The kind that it was enqueued under."""
         return self._attempt.kind
 
     @property
@@ -84,31 +97,38 @@ class Request(str):
 
     @property
     def tenant(self) -> str:
+        """Whom it belongs to."""
         return self._attempt.tenant
 
     @property
     def lane(self) -> str:
+        """The lane that it runs in."""
         return self._attempt.lane
 
     @property
     def priority(self) -> int:
+        """Its priority; higher is sooner."""
         return self._attempt.priority
 
     @property
     def max_attempts(self) -> int:
+        """How often it is tried."""
         return self._attempt.max_attempts
 
     @property
     def labels(self) -> dict[str, str]:
+        """Its labels; empty where it has none."""
         labels: dict[str, str] = self._attempt.details.get("labels") or {}
         return labels
 
     @property
     def created_by(self) -> str | None:
+        """Who enqueued it."""
         return self._attempt.details.get("created_by")
 
     @property
     def identity(self) -> str | None:
+        """Whose credentials it runs with."""
         return self._attempt.details.get("identity")
 
     @property
@@ -117,11 +137,69 @@ class Request(str):
         return self._attempt.details.get("snapshot")
 
     @property
+    def snapshot_hash(self) -> str | None:
+        """The hash of its snapshot."""
+        return self._attempt.details.get("snapshot_hash")
+
+    @property
+    def requires_hash(self) -> str | None:
+        """The hash that its snapshot must have."""
+        return self._attempt.details.get("requires_hash")
+
+    @property
+    def after(self) -> list[str]:
+        """The jobs that it waited for; `ctx.parents` tells how they ended."""
+        return [format_id(job_id) for job_id in self._attempt.details.get("after") or ()]
+
+    @property
+    def group(self) -> str | None:
+        """The group that it belongs to."""
+        return self._attempt.details.get("group")
+
+    @property
+    def key(self) -> str | None:
+        """The key that it holds while it runs."""
+        return self._attempt.details.get("key")
+
+    @property
+    def key_limit(self) -> int | None:
+        """How many jobs with the key may run at a time."""
+        return self._attempt.details.get("key_limit")
+
+    @property
+    def resource_lock(self) -> str | None:
+        """The lock that it holds from the enqueue to its end."""
+        return self._attempt.details.get("resource_lock")
+
+    @property
+    def dedupe_key(self) -> str | None:
+        """The key by which another enqueue found it."""
+        return self._attempt.details.get("dedupe_key")
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it would have been too late to start."""
+        moment = self._attempt.details.get("expires_at")
+        return None if moment is None else datetime.fromisoformat(moment)
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that an attempt may take."""
+        return self._attempt.timeout_seconds
+
+    @property
+    def retry(self) -> dict[str, Any] | None:
+        """Its own policy, where it was enqueued with one."""
+        return self._attempt.details.get("retry")
+
+    @property
     def retry_of(self) -> str | None:
+        """The job that this one is a retry of."""
         return _public(self._attempt.details.get("retry_of"))
 
     @property
     def parent(self) -> str | None:
+        """The job whose handler made it."""
         return _public(self._attempt.details.get("parent"))
 
 
@@ -162,14 +240,16 @@ class Report:
 
     lines: list[dict[str, Any]]
     progress: dict[str, Any] | None
+    offset: int = 0  # how many lines of the attempt came before these
 
 
-@dataclass(slots=True, eq=False)
-class Ending:
-    """How an attempt ended, on its way to `finish_attempts`."""
+class Ending(NamedTuple):
+    """How an attempt ended, on its way to `finish_attempts`. A tuple: every job has one, and a frozen dataclass takes
+    half as long again to make.
+    """
 
     attempt: Attempt
-    outcome: str = "succeeded"
+    outcome: Outcome = Outcome.SUCCEEDED
     result: str | None = None
     error: str | None = None
     errors: str | None = None
@@ -177,10 +257,16 @@ class Ending:
     ran_seconds: float | None = None
     report: "Report | None" = None  # what goes before the end: after it, it would be stale
     is_written: bool = False  # the end is in the database already, with a transaction of the handler's
+    cause: BaseException | None = None  # what the handler raised, for whoever is in the same process
+    is_loggable: bool = False  # whether that may be shown to whoever collects exceptions
 
     def to_json(self) -> dict[str, Any]:
         """What a handler in another process says of its end."""
         return {name: getattr(self, name) for name in ("outcome", "result", "error", "errors", "delay", "is_written")}
+
+    @classmethod
+    def from_json(cls, attempt: Attempt, ended: Mapping[str, Any]) -> "Ending":
+        return cls(attempt, **{**ended, "outcome": Outcome(ended["outcome"])})
 
 
 def _public(job_id: int | None) -> str | None:

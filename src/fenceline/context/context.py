@@ -1,42 +1,34 @@
 """What an async handler knows and can do while it runs."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
 from uuid import UUID
 
 from fenceline.client.arguments import to_json
-from fenceline.client.job_verbs import Job
-from fenceline.client.options import EnqueueOptions
-from fenceline.context.attempt import Attempt, Parent, Report, Request, Start
+from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.client.job import Job
+from fenceline.context import waits
+from fenceline.context.attempt import Parent, Request
 from fenceline.context.children import add_children
-from fenceline.context.failure import message_of
-from fenceline.context.guards import version_text
+from fenceline.context.guards import must_be_newest, version_text
 from fenceline.context.items import Items
-from fenceline.context.lines import Lines
-from fenceline.context.locks import hold
-from fenceline.context.secrets import Credentials, Redactor, redact
-from fenceline.context.steps import Step, Steps, names_of_uses
+from fenceline.context.lock_blocks import hold
+from fenceline.context.redaction import Credentials
+from fenceline.context.steps import names_of_uses
 from fenceline.context.transaction import Transaction, TransactionConnection
-from fenceline.errors import Cancelled, InvalidOption, InvalidResult, StaleAttempt, Superseded, TooLarge
-from fenceline.model.json_text import stored_json
+from fenceline.database import calls
+from fenceline.errors import InvalidOption, InvalidResult
+from fenceline.runtime import connections
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
     from fenceline.client.handler import Handler
-    from fenceline.context.desk import Desk
+    from fenceline.context.session import Session
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: Progress that comes quicker than this is written with the next report.
-PROGRESS_SECONDS = 0.25
-#: Characters of progress, as JSON; items have the room of a result.
-MAX_PROGRESS = 65_536
 
 
 class Context:
@@ -47,242 +39,112 @@ class Context:
     catches it may still save what it has. Steps, phases, locks and children are refused from then on.
     """
 
-    __slots__ = (
-        "_app",
-        "_attempt",
-        "_cancelled",
-        "_credentials",
-        "_items",
-        "_phase",
-        "_progress",
-        "_progress_at",
-        "_reporting",
-        "_start",
-        "_steps",
-        "_told",
-        "desk",
-        "is_ending",
-        "lines",
-        "on_stale",
-        "redactor",
-        "shutting_down",
-        "transaction_done",
-    )
+    __slots__ = ("_session",)
 
-    def __init__(self, attempt: Attempt, desk: "Desk", app: "Fenceline | None" = None) -> None:
-        self._attempt = attempt
-        self._app = app
-        self.desk = desk
-        self.lines = Lines()
-        self.on_stale: Callable[[UUID], None] | None = None
-        #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
-        self.shutting_down = False
-        self.is_ending = False  # a transaction of the handler's is about to end the attempt: that it is gone is no news
-        self.transaction_done: Transaction | None = None  # the attempt has ended in a transaction of the handler's
-        self._cancelled = False
-        self._told = False
-        self._phase: str | None = None
-        self._progress: dict[str, Any] | None = None  # waits to be written
-        self._progress_at = 0.0
-        self._reporting: asyncio.Future[None] | None = None
-        self._start: Start | None = None
-        self._steps: Steps | None = None
-        self._items: Items | None = None
-        self._credentials: Credentials | None = None
-        self.redactor: Redactor | None = None
+    def __init__(self, session: "Session") -> None:
+        self._session = session
 
     # What it is about ------------------------------------------------------------------------------------------------
 
     @property
     def job(self) -> Request:
         """The job: its public id, with the facts of the request (kind, tenant, labels, snapshot …) as attributes."""
-        return Request(self._attempt)
+        return Request(self._session.attempt)
 
     @property
     def job_id(self) -> int:
-        return self._attempt.job_id
+        """The job as the SQL functions know it; people see `ctx.job.id`."""
+        return self._session.attempt.job_id
 
     @property
     def kind(self) -> str:
-        return self._attempt.kind
+        """The kind that the job was enqueued under."""
+        return self._session.attempt.kind
 
     @property
     def tenant(self) -> str:
-        return self._attempt.tenant
+        """Whom the job belongs to."""
+        return self._session.attempt.tenant
 
     @property
     def attempt(self) -> int:
         """The number of this attempt, from 1."""
-        return self._attempt.number
+        return self._session.attempt.number
 
     @property
     def attempt_id(self) -> UUID:
-        return self._attempt.attempt_id
+        """The fence: every write of this attempt names it."""
+        return self._session.attempt.attempt_id
 
     @property
     def token(self) -> int:
-        return self._attempt.token
-
-    @property
-    def traceparent(self) -> str | None:
-        """The trace context of the enqueue, as W3C writes it, if it had one."""
-        found = self._attempt.details.get("traceparent")
-        return found if isinstance(found, str) else None
+        """Grows with every claim of the job: give it to outside systems, and have them refuse a smaller one."""
+        return self._session.attempt.token
 
     @property
     def parents(self) -> list[Parent]:
         """The jobs that this one waited for (`after=`), with how they ended and what they returned."""
-        return [] if self._start is None else self._start.parents
+        return [] if self._session.start is None else self._session.start.parents
 
     @property
     def resume(self) -> Any:
         """What `checkpoint` last kept, by an earlier attempt or by the job that this one retries; None at first."""
-        return None if self._start is None else self._start.checkpoint
+        return None if self._session.start is None else self._session.start.checkpoint
 
     @property
     def credentials(self) -> Credentials:
         """Temporary credentials for the job's `identity`, fetched just before this attempt. Raises InvalidOption."""
-        if self._credentials is None:
+        if self._session.credentials is None:
             raise InvalidOption(
                 f"job {self.job} has no identity, or the app has no credential provider: enqueue it with identity=, "
                 "and give the app one with Fenceline(credentials=…)"
             )
-        return self._credentials
+        return self._session.credentials
 
     # Stopping --------------------------------------------------------------------------------------------------------
 
     @property
     def cancelled(self) -> bool:
         """Whether the job was asked to stop. It may still keep what it has done, until its grace period is over."""
-        return self._cancelled
+        return self._session.cancelled
+
+    @property
+    def shutting_down(self) -> bool:
+        """Whether the worker is about to stop: no step begins any more, all else may end within the grace period."""
+        return self._session.shutting_down
 
     def raise_if_cancelled(self) -> None:
         """Raise `Cancelled` when the job was asked to stop."""
-        if self._cancelled:
-            self._told = True
-            raise Cancelled("the job was asked to stop")
-
-    def request_cancel(self) -> None:
-        self._cancelled = True
-
-    def check(self, *, starts_work: bool) -> None:
-        if self.transaction_done is not None:
-            raise StaleAttempt("the attempt has ended with its transaction: nothing can be written any more")
-        if self._cancelled and (starts_work or not self._told):
-            self.raise_if_cancelled()
-
-    async def ask(self, operation: str, values: dict[str, Any], *, starts_work: bool = False) -> Any:
-        """Carry out an operation of the state machine for this attempt, unless the job was asked to stop."""
-        self.check(starts_work=starts_work)
-        return await self._ask(operation, values)
-
-    async def _ask(self, operation: str, values: dict[str, Any]) -> Any:
-        if self.redactor is not None:
-            values = self.redactor.in_values(values)
-        try:
-            return await self.desk.ask(self.job_id, self.attempt_id, operation, values)
-        except StaleAttempt:
-            await self.tell_stale()
-            raise
-
-    async def tell_stale(self) -> None:
-        """Tell whoever runs the handler that its attempt is gone."""
-        if self.on_stale is not None:
-            self.on_stale(self.attempt_id)
+        self._session.raise_if_cancelled()
 
     # Log and progress ------------------------------------------------------------------------------------------------
 
     def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
         """Add a line to the job's log; it is written within a second, in order. Very long lines are cut and say so."""
-        self.add_line(str(message), level, fields or None)
-
-    def add_line(self, message: str, level: str, fields: Mapping[str, Any] | None) -> None:
-        if self.redactor is not None:
-            message, fields = self.redactor.in_line(message, fields)
-        self.lines.add(message, level, fields)
+        self._session.log(str(message), level, fields)
 
     def phase(self, name: str) -> "Phase":
         """Begin a phase, with empty progress: `async with ctx.phase("inventory"):`, or just `await` it."""
-        return Phase(self, name)
+        return Phase(self._session, name)
 
     async def progress(
         self,
         done: float | None = None,
         total: float | None = None,
         message: str | None = None,
-        **more: Any,
+        **fields: Any,
     ) -> None:
         """Say how far the work is. What comes in quick succession is written together, the last one counts."""
-        self.check(starts_work=False)
-        said = {"done": done, "total": total, "message": message, **more}
-        progress = {name: value for name, value in said.items() if value is not None}
-        if self.redactor is not None:
-            progress = self.redactor.in_fields(progress)
-        text = stored_json(progress)
-        if len(text) > MAX_PROGRESS:
-            raise TooLarge(f"the progress has {len(text)} characters: at most {MAX_PROGRESS} are allowed")
-        if time.monotonic() - self._progress_at < PROGRESS_SECONDS:
-            self.keep_progress(progress)
-            return
-        self._progress_at = time.monotonic()
-        await self._set_progress({"progress": text})
-
-    def keep_progress(self, progress: dict[str, Any] | None) -> None:
-        """Leave progress to the next report."""
-        self._progress = progress
-
-    async def begin_phase(self, name: str) -> None:
-        await self._set_progress({"phase": name, "progress": "{}"}, starts_work=True)
-        self._phase = name
-        self._progress_at = 0.0  # its first progress is shown at once
-
-    async def _set_progress(self, values: dict[str, Any], *, starts_work: bool = False) -> None:
-        self.check(starts_work=starts_work)
-        self._progress = None  # older than what is written now
-        if not await self._ask("set_progress", values):
-            await self.tell_stale()
-            raise StaleAttempt(f"the attempt of job {self.job} is gone")
+        await self._session.show_progress({"done": done, "total": total, "message": message, **fields})
 
     @property
     def items(self) -> Items:
         """The items that the handler works through: `start`, `complete`, `skip` and `fail` move them."""
-        if self._items is None:
-            self._items = Items(self._move_items, lambda: self._phase)
-        return self._items
-
-    async def _move_items(self, to: str, items: list[str], why: str | None) -> dict[str, int]:
-        counts: dict[str, int] = await self.ask("move_items", {"to": to, "items": items, "why": why})
-        return counts
-
-    @property
-    def collected_errors(self) -> list[dict[str, Any]]:
-        return [] if self._items is None else self._items.errors
-
-    @property
-    def has_report(self) -> bool:
-        return bool(self.lines) or self._progress is not None
-
-    def take_report(self) -> Report:
-        """What waits to be written."""
-        progress, self._progress = self._progress, None
-        return Report(self.lines.take(), None if progress is None else {"progress": progress})
-
-    def begin_report(self) -> Report:
-        """As `take_report`, for somebody who calls `end_report` when it is written: `flush` waits for that."""
-        self._reporting = asyncio.get_running_loop().create_future()
-        return self.take_report()
-
-    def end_report(self) -> None:
-        if self._reporting is not None:
-            self._reporting.set_result(None)
-            self._reporting = None
+        return self._session.items
 
     async def flush(self) -> None:
-        """Write what waits to be written now; then all of it is written, also what was on its way already."""
-        if self._reporting is not None:
-            await asyncio.wait([self._reporting])
-        if self.has_report:
-            await self.desk.report(self.job_id, self.attempt_id, self.take_report())
+        """Write log lines and progress now: when it returns, all of them are in the database."""
+        await self._session.flush()
 
     # Durable work ----------------------------------------------------------------------------------------------------
 
@@ -298,54 +160,24 @@ class Context:
         on: `load`, `load#2`. Before a step runs, the job's cancel and the worker's shutdown are heeded. Raises
         StepMismatch when the step was done with other arguments, InvalidResult, TooLarge.
         """
-        step = self.begin_step(name, function, args, kwargs)
+        step = self._session.begin_step(name, function, args, kwargs)
         if not step.is_done:
             try:
-                value = function(*args, **kwargs)
-                if isinstance(value, Awaitable):
-                    value = await value
-                await self.step_done(step, value)
+                with self._session.step_span(step):
+                    value = function(*args, **kwargs)
+                    if isinstance(value, Awaitable):
+                        value = await value
+                await self._session.step_done(step, value)
             except Exception as error:
-                await self.step_failed(step, error)
+                await self._session.step_failed(step, error)
                 raise
         return step.decode()
-
-    def begin_step(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Step:
-        self.check(starts_work=True)
-        if self.shutting_down:
-            raise Cancelled("the worker is shutting down")
-        if self._steps is None:
-            self._steps = Steps({} if self._start is None else self._start.steps)
-        return self._steps.begin(name, function, args, kwargs)
-
-    async def step_done(self, step: Step, value: Any) -> None:
-        result = step.encode(value)
-        if self.redactor is not None and result is not None:
-            result = self.redactor.in_text(result)
-        values = {
-            "name": step.name,
-            "args_hash": step.args_hash,
-            "result": result,
-            "ran_seconds": step.ran_seconds,
-        }
-        await self._ask("record_step", values)  # it has run: that is kept even if the job was asked to stop meanwhile
-        step.finish(result)
-
-    async def step_failed(self, step: Step, error: Exception) -> None:
-        """Keep why a step failed, for people; the error itself goes on its way."""
-        if isinstance(error, Cancelled | StaleAttempt):
-            return
-        why = stored_json({"message": redact(message_of(error))[:2000], "type": type(error).__qualname__})
-        values = {"name": step.name, "args_hash": step.args_hash, "error": why, "ran_seconds": step.ran_seconds}
-        await self._ask("record_step", values)
 
     async def list_steps(self, *names: str) -> None:
         """Name the steps to come, so that people see them before they run: the ordered actions of a job. A name given
         twice stands for two uses of it, as in `step`.
         """
-        await self.ask("list_steps_ahead", {"names": names_of_uses(names)})
+        await self._session.execute("list_steps_ahead", {"names": names_of_uses(names)})
 
     async def checkpoint(self, state: Any) -> None:
         """Keep a state (JSON) from which the next attempt, or a retry as a new job, can go on: see `resume`."""
@@ -353,21 +185,53 @@ class Context:
             text = to_json(state)
         except ValueError as error:
             raise InvalidResult(f"the checkpoint cannot be kept as JSON: {error}") from error
-        await self.ask("save_checkpoint", {"state": text})
+        await self._session.execute("save_checkpoint", {"state": text})
+
+    # Waiting ---------------------------------------------------------------------------------------------------------
+
+    async def sleep(
+        self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
+    ) -> None:
+        """Wait without holding a slot: the attempt ends, and the handler is run again when the time has come.
+
+            await ctx.sleep(hours=3)
+
+        What was done in steps is not done again, and the rest of the code before the wait is: put it in steps. The
+        wait uses no attempt up. `jobs run-now` ends it. Locks of `lock` are given back, keys and resource locks kept.
+        """
+        duration = waits.sleep_seconds(seconds, minutes, hours, days)
+        waits.conclude(await waits.begin(self._session, "sleep", None, duration), None, duration)
+
+    async def wait_for(self, signal: str, *, timeout: float | timedelta | None = None) -> Any:
+        """Wait for a signal (`job.signal`) without holding a slot, as `sleep` does; its payload.
+
+            answer = await ctx.wait_for("agent-returned", timeout=86_400)
+
+        A signal that came before is kept, and each is taken by one wait, in the order in which they came. A retry, also
+        as a new job, keeps what was taken. Raises TimeoutError when none came within the time, InvalidName.
+        """
+        seconds = None if timeout is None else waits.seconds_of("a timeout", timeout)
+        return waits.conclude(await waits.begin(self._session, f"wait:{signal}", signal, seconds), signal, seconds)
+
+    async def callback_url(self, signal: str, *, expires_in: float | timedelta = waits.CALLBACK_SECONDS) -> str:
+        """A URL to which an outside system posts once, to send this job a signal with the body as payload.
+
+        It is a secret, good for one use until it expires, and the database keeps only its hash. Make it in the step
+        that hands it over, so that a later attempt does not make another. Needs `$FENCELINE_PUBLIC_URL`, where the
+        server is reached. Raises InvalidOption, InvalidName.
+        """
+        return await waits.callback_url(self._session, signal, expires_in)
 
     # Others ----------------------------------------------------------------------------------------------------------
 
-    def lock(self, namespace: str, id: str | int) -> AbstractAsyncContextManager[None]:  # noqa: A002 - the public name
+    def lock(self, namespace: str, id: str | int) -> AbstractAsyncContextManager[None]:
         """Hold a named lock for a block: waits for its turn, ends with the block or with the attempt.
 
             async with ctx.lock("edition", 42): ...
 
         Raises LockCycle when jobs would wait for each other for ever, InvalidName.
         """
-        return hold(self, namespace, str(id))
-
-    async def release(self, owner: str) -> None:
-        await self.desk.ask(self.job_id, self.attempt_id, "release_lock", {"owner": owner})
+        return hold(self._session, namespace, str(id))
 
     async def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
         """Announce that this job is about to write a version of a resource; True: go on.
@@ -375,15 +239,30 @@ class Context:
         Raises Superseded when a newer version was announced before, by whatever job, even one that has failed since.
         Uncaught, that ends the job as `cancelled`, code `superseded`. Call it where no newer one can come between: in
         a `lock` of the resource, say. A datetime needs a timezone.
+
+        Inside `transaction()` the version counts when the transaction commits, and not at all when it is rolled back;
+        a job with another version of the resource waits for that.
         """
         values = {"resource": resource, "version": version_text(version)}
-        if not await self.ask("guard_newer", values, starts_work=True):
-            raise Superseded(f"a newer version of {resource!r} than {version} was announced before")
-        return True
+        if self._session.transaction_open is not None:
+            self.raise_if_cancelled()
+            call = calls.context.guard_write(self.job_id, self.attempt_id, **values)
+            is_newest = await connections.run(self._session.transaction_open, call)
+        else:
+            is_newest = await self._session.execute("guard_newer", values, starts_work=True)
+        return must_be_newest(resource, version, is_newest=is_newest)
 
+    @overload
+    async def enqueue(
+        self, kind: "Handler[..., T]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[T]: ...
+    @overload
+    async def enqueue(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[Any]: ...
     async def enqueue(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         args: Mapping[str, Any] | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> Job[Any]:
@@ -396,14 +275,22 @@ class Context:
         [child] = await self.enqueue_many(kind, [{} if args is None else args], **options)
         return child
 
+    @overload
+    async def enqueue_many(
+        self, kind: "Handler[..., T]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job[T]]: ...
+    @overload
+    async def enqueue_many(
+        self, kind: str, many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job[Any]]: ...
     async def enqueue_many(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         many: Iterable[Mapping[str, Any]],
         **options: Unpack[EnqueueOptions],
     ) -> list[Job[Any]]:
         """`enqueue` for many args at once."""
-        return await add_children(self, kind, many, options)
+        return await add_children(self._session, kind, many, options)
 
     def transaction(self, connection: Any = None) -> AbstractAsyncContextManager[TransactionConnection]:
         """End the job in a transaction of your own: what you write in the block and the job's end commit together.
@@ -416,46 +303,22 @@ class Context:
         (asyncpg, psycopg, SQLAlchemy), which is committed; else it is one of asyncpg, of the app's own. After the block
         the job is done: nothing can be written any more, and what the handler returns or raises does not count.
         """
-        self.check(starts_work=True)
-        return Transaction(self).open(connection)
-
-    # For those who run it --------------------------------------------------------------------------------------------
-
-    @property
-    def app(self) -> "Fenceline | None":
-        return self._app
-
-    @property
-    def attempt_record(self) -> Attempt:
-        return self._attempt
-
-    def set_ending(self, *, is_ending: bool) -> None:
-        self.is_ending = is_ending
-
-    def start_with(self, start: Start) -> None:
-        self._start = start
-
-    def use_credentials(self, credentials: Credentials) -> None:
-        self._credentials = credentials
-        self.redactor = Redactor(credentials)
-
-    def redact(self, text: str | None) -> str | None:
-        """JSON text without the credentials of this attempt."""
-        return text if text is None or self.redactor is None else self.redactor.in_text(text)
+        self._session.check(starts_work=True)
+        return Transaction(self._session, self).open(connection)
 
 
 class Phase:
     """`async with ctx.phase(name):` or `await ctx.phase(name)`."""
 
-    def __init__(self, context: Context, name: str) -> None:
-        self._context = context
+    def __init__(self, session: "Session", name: str) -> None:
+        self._session = session
         self._name = name
 
     def __await__(self) -> Any:
-        return self._context.begin_phase(self._name).__await__()
+        return self._session.begin_phase(self._name).__await__()
 
     async def __aenter__(self) -> None:
-        await self._context.begin_phase(self._name)
+        await self._session.begin_phase(self._name)
 
     async def __aexit__(self, *_error: object) -> None:
         """The phase stays on show until the next one begins."""

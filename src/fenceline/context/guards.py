@@ -3,9 +3,15 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from fenceline.errors import InvalidOption
+from fenceline.errors import InvalidOption, Superseded
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def must_be_newest(resource: str, version: object, *, is_newest: bool) -> bool:
+    if not is_newest:
+        raise Superseded(f"a newer version of {resource!r} than {version} was announced before")
+    return True
 
 
 def version_text(version: float | Decimal | datetime) -> str:

@@ -21,18 +21,22 @@ class Items:
         self._failed: dict[str, dict[str, Any]] = {}
 
     async def start(self, *items: str) -> dict[str, int]:
+        """These are in progress."""
         return await self._move("in_progress", _checked(items), None)
 
     async def complete(self, *items: str) -> dict[str, int]:
+        """These are done."""
         counts = await self._move("completed", _checked(items), None)
         for item in items:
             self._failed.pop(item, None)
         return counts
 
     async def skip(self, *items: str, reason: str) -> dict[str, int]:
+        """These are left out, and why."""
         return await self._move("skipped", _checked(items), str(reason))
 
     async def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
+        """These failed: they are among the job's `errors`, and it goes on."""
         why = f"{type(error).__name__}: {message_of(error)}" if isinstance(error, BaseException) else str(error)
         counts = await self._move("failed", _checked(items), why)
         for item in items:

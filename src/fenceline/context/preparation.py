@@ -5,23 +5,27 @@ configuration of today, the identity becomes credentials.
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from fenceline.client.app_parts import app_parts
 from fenceline.client.arguments import to_json
+from fenceline.client.federation import ExchangeRefused
+from fenceline.client.handler_parts import handler_parts
 from fenceline.context.attempt import Attempt, Start
-from fenceline.context.secrets import Credentials
+from fenceline.context.redacted_output import exchanging
+from fenceline.context.redaction import Credentials
 from fenceline.errors import FencelineError
 
 if TYPE_CHECKING:
     from fenceline.client.handler import Handler
-    from fenceline.context.context import Context
+    from fenceline.context.session import Session
 
 
-class PlanHashMismatch(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class PlanHashMismatch(FencelineError):
     """The configuration is not the one that was planned: nothing has run."""
 
     code = "plan_hash_mismatch"
 
 
-class CredentialsMissing(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class CredentialsMissing(FencelineError):
     """No credentials could be had for the job's identity."""
 
     code = "credentials"
@@ -29,44 +33,47 @@ class CredentialsMissing(FencelineError):  # noqa: N818 - as the exceptions in e
 
 def is_needed(attempt: Attempt, *, takes_context: bool) -> bool:
     """Whether an attempt has anything to prepare; most have not."""
-    if attempt.more is not None and not attempt.details.keys().isdisjoint({"identity", "requires_hash"}):
+    if attempt.has_any("identity", "requires_hash"):
         return True
     return takes_context and attempt.has_past
 
 
-async def prepare(context: "Context", handler: "Handler[Any, Any]", *, takes_context: bool) -> None:
+async def prepare(session: "Session", handler: "Handler[Any, Any]", *, takes_context: bool) -> None:
     """Raises PlanHashMismatch, CredentialsMissing."""
-    attempt = context.attempt_record
+    attempt = session.attempt
     if not is_needed(attempt, takes_context=takes_context):
         return
     if takes_context and attempt.has_past:
-        context.start_with(Start.from_json(await context.desk.start_json(attempt.job_id)))
-    if attempt.details.get("requires_hash") and handler.snapshot_provider is not None:
-        await _compare(context, handler, attempt.details["requires_hash"])
+        session.start = Start.from_json(await session.api.starting_state(attempt.job_id, attempt.attempt_id))
+    if attempt.details.get("requires_hash") and handler_parts(handler).snapshot_provider is not None:
+        await _compare(session, handler, attempt.details["requires_hash"])
     identity = attempt.details.get("identity")
     if identity is not None:
-        await _fetch_credentials(context, identity)
+        await _fetch_credentials(session, identity)
 
 
-async def _compare(context: "Context", handler: "Handler[Any, Any]", required: str) -> None:
-    args = handler.arguments.decode(context.attempt_record.args)
-    snapshot = await asyncio.to_thread(handler.current_snapshot, args)  # it may read files, or ask a service
-    current = await context.desk.snapshot_hash(to_json(snapshot))
+async def _compare(session: "Session", handler: "Handler[Any, Any]", required: str) -> None:
+    args = handler_parts(handler).arguments.decode(session.attempt.args)
+    snapshot = await asyncio.to_thread(
+        handler_parts(handler).current_snapshot, args
+    )  # it may read files, or ask a service
+    current = await session.api.snapshot_hash(session.attempt.job_id, session.attempt.attempt_id, to_json(snapshot))
     if current != required:
         raise PlanHashMismatch(
             f"the configuration has changed since it was planned: hash {required} was required, it is {current} now"
         )
 
 
-async def _fetch_credentials(context: "Context", identity: str) -> None:
-    provider = None if context.app is None else context.app.credential_provider
+async def _fetch_credentials(session: "Session", identity: str) -> None:
+    provider = None if session.app is None else app_parts(session.app).credential_provider
     if provider is None:
         return  # ctx.credentials says what is missing, if the handler asks for it
     try:
-        credentials = Credentials(
-            identity, await provider.credentials(identity, tenant=context.tenant, kind=context.kind)
-        )
+        with exchanging():
+            values = await provider.credentials(identity, tenant=session.attempt.tenant, kind=session.attempt.kind)
+        credentials = Credentials(identity, values)
     except Exception as error:  # noqa: BLE001 - a provider is user code, and raises what it likes
-        # Not the error's own text: it may quote what it was given.
-        raise CredentialsMissing(f"no credentials for identity {identity!r}: {type(error).__name__}") from None
-    context.use_credentials(credentials)
+        # Not the error's own text: it may quote what it was given. Ours does not.
+        why = str(error) if isinstance(error, ExchangeRefused) else type(error).__name__
+        raise CredentialsMissing(f"no credentials for identity {identity!r}: {why}") from None
+    session.use_credentials(credentials)

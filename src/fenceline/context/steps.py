@@ -31,8 +31,8 @@ class Steps:
         """The step to run, or to skip. As long as a handler takes its steps in the same order, each use of a name keeps
         its number from attempt to attempt. Raises StepMismatch, InvalidOption.
         """
-        step = Step(self._names.next(name), function, hash_of(args, kwargs))
-        done = self._done.get(step.name)
+        numbered, done = self.next(name)
+        step = Step(numbered, function, hash_of(args, kwargs))
         if done is not None:
             if done["args_hash"] is not None and done["args_hash"] != step.args_hash:
                 raise StepMismatch(
@@ -41,6 +41,11 @@ class Steps:
                 )
             step.keep(done["result"])
         return step
+
+    def next(self, name: str) -> tuple[str, Mapping[str, Any] | None]:
+        """The name of this use, and what is kept of it by an earlier attempt. Raises InvalidOption."""
+        numbered = self._names.next(name)
+        return numbered, self._done.get(numbered)
 
 
 class Names:

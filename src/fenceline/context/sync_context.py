@@ -7,19 +7,25 @@ import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 from uuid import UUID
 
-from fenceline.client.job_verbs import Job
-from fenceline.client.options import EnqueueOptions
-from fenceline.client.sync_job_verbs import SyncJob
+from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.client.job import Job
+from fenceline.client.sync_job import SyncJob
+from fenceline.context import waits
 from fenceline.context.attempt import Parent, Request
 from fenceline.context.context import Context
-from fenceline.context.locks import Block, holding, inside, take
-from fenceline.context.secrets import Credentials
+from fenceline.context.guards import must_be_newest, version_text
+from fenceline.context.lock_blocks import take
+from fenceline.context.redaction import Credentials
+from fenceline.context.session import Session
 from fenceline.context.transaction import Transaction, TransactionConnection
+from fenceline.database import calls
+from fenceline.runtime import connections
+from fenceline.runtime.lock_block import Block, holding, inside
 
 if TYPE_CHECKING:
     from fenceline.client.handler import Handler
@@ -44,8 +50,9 @@ def wait_on(loop: asyncio.AbstractEventLoop) -> Wait:
 class SyncContext:
     """Handed to `def` handlers that have a parameter `ctx`. See `Context` for what each verb promises."""
 
-    def __init__(self, context: Context, wait: Wait) -> None:
-        self._context = context
+    def __init__(self, session: Session, wait: Wait) -> None:
+        self._session = session
+        self._context = Context(session)
         self._wait = wait
 
     @property
@@ -77,10 +84,6 @@ class SyncContext:
         return self._context.token
 
     @property
-    def traceparent(self) -> str | None:
-        return self._context.traceparent
-
-    @property
     def parents(self) -> list[Parent]:
         return self._context.parents
 
@@ -108,13 +111,13 @@ class SyncContext:
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Begin a phase, with empty progress: `with ctx.phase("inventory"):`, or just call it."""
-        self._wait(self._context.begin_phase(name))
+        self._wait(self._session.begin_phase(name))
         return nullcontext()
 
     def progress(
-        self, done: float | None = None, total: float | None = None, message: str | None = None, **more: Any
+        self, done: float | None = None, total: float | None = None, message: str | None = None, **fields: Any
     ) -> None:
-        self._wait(self._context.progress(done, total, message, **more))
+        self._wait(self._context.progress(done, total, message, **fields))
 
     @property
     def items(self) -> "SyncItems":
@@ -123,13 +126,14 @@ class SyncContext:
     def step(self, name: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"step {name!r} is async, but its handler is not: make it a def, or the handler async")
-        step = self._context.begin_step(name, function, args, kwargs)
+        step = self._session.begin_step(name, function, args, kwargs)
         if not step.is_done:
             try:
-                value = function(*args, **kwargs)
-                self._wait(self._context.step_done(step, value))
+                with self._session.step_span(step):
+                    value = function(*args, **kwargs)
+                self._wait(self._session.step_done(step, value))
             except Exception as error:
-                self._wait(self._context.step_failed(step, error))
+                self._wait(self._session.step_failed(step, error))
                 raise
         return step.decode()  # type: ignore[no-any-return]  # as the function declares, or JSON
 
@@ -139,30 +143,67 @@ class SyncContext:
     def checkpoint(self, state: Any) -> None:
         self._wait(self._context.checkpoint(state))
 
+    def sleep(self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+        duration = waits.sleep_seconds(seconds, minutes, hours, days)
+        waits.conclude(self._wait(waits.begin(self._session, "sleep", None, duration)), None, duration)
+
+    def wait_for(self, signal: str, *, timeout: float | timedelta | None = None) -> Any:
+        seconds = None if timeout is None else waits.seconds_of("a timeout", timeout)
+        # Raised here, in the handler's own thread.
+        return waits.conclude(
+            self._wait(waits.begin(self._session, f"wait:{signal}", signal, seconds)), signal, seconds
+        )
+
+    def callback_url(self, signal: str, *, expires_in: float | timedelta = waits.CALLBACK_SECONDS) -> str:
+        return self._wait(self._context.callback_url(signal, expires_in=expires_in))
+
     @contextmanager
-    def lock(self, namespace: str, id: str | int) -> Iterator[None]:  # noqa: A002 - the public name
+    def lock(self, namespace: str, id: str | int) -> Iterator[None]:
         block = Block(namespace, str(id))
         try:
-            self._wait(take(self._context, block, holding()))
+            self._wait(take(self._session, block, holding()))
             with inside(block):
                 yield
         finally:
-            self._wait(self._context.release(block.owner))
+            self._wait(self._session.release_lock(block.owner))
 
     def guard_newer(self, resource: str, version: float | Decimal | datetime) -> bool:
-        return self._wait(self._context.guard_newer(resource, version))
+        if self._session.transaction_open is None:
+            return self._wait(self._context.guard_newer(resource, version))
+        self.raise_if_cancelled()
+        call = calls.context.guard_write(
+            self._context.job_id, self._context.attempt_id, resource=resource, version=version_text(version)
+        )
+        is_newest = connections.run_blocking(self._session.transaction_open, call)
+        return must_be_newest(resource, version, is_newest=is_newest)
 
+    @overload
+    def enqueue(
+        self, kind: "Handler[..., T]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[T]: ...
+    @overload
+    def enqueue(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[Any]: ...
     def enqueue(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         args: Mapping[str, Any] | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> SyncJob[Any]:
         return self._blocking(self._wait(self._context.enqueue(kind, args, **options)))
 
+    @overload
+    def enqueue_many(
+        self, kind: "Handler[..., T]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[T]]: ...
+    @overload
+    def enqueue_many(
+        self, kind: str, many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[Any]]: ...
     def enqueue_many(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         many: Iterable[Mapping[str, Any]],
         **options: Unpack[EnqueueOptions],
     ) -> list[SyncJob[Any]]:
@@ -170,19 +211,14 @@ class SyncContext:
 
     def transaction(self, connection: Any = None) -> AbstractContextManager[TransactionConnection]:
         """As `Context.transaction`, with a psycopg connection, or the psycopg or SQLAlchemy one given."""
-        self._context.check(starts_work=True)
-        return Transaction(self._context).open_blocking(self, connection)
-
-    # For those who run it --------------------------------------------------------------------------------------------
+        self._session.check(starts_work=True)
+        return Transaction(self._session, self._context).open_blocking(self, self._wait, connection)
 
     def flush(self) -> None:
         self._wait(self._context.flush())
 
-    def tell_stale(self) -> None:
-        self._wait(self._context.tell_stale())
-
     def _blocking(self, child: Job[Any]) -> SyncJob[Any]:
-        app = self._context.app
+        app = self._session.app
         assert app is not None  # noqa: S101 - a blocking handler belongs to an app
         return app.sync.jobs.handle(child.id)
 

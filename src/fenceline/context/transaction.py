@@ -5,24 +5,30 @@ is not locked any earlier, because a lock that user code holds would stall the s
 or its machine, stands still.
 """
 
+import asyncio
 import contextlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fenceline.client import connections
-from fenceline.context.endings import encode_end
-from fenceline.database import context_calls, worker_calls
-from fenceline.database.calls import Call
+from fenceline.client.app_parts import app_parts
+from fenceline.client.handler_parts import handler_parts
+from fenceline.context.endings import ending_of_value
+from fenceline.database import calls
+from fenceline.database.call import Call
+from fenceline.database.sealing import with_codec
 from fenceline.errors import InvalidOption, StaleAttempt, Unsupported
+from fenceline.model.outcome import Outcome
 from fenceline.model.with_errors import WithErrors
+from fenceline.runtime import connections
 
 if TYPE_CHECKING:
     from fenceline.client.app import Fenceline
     from fenceline.client.finalizer import Finalizer
     from fenceline.context.context import Context
-    from fenceline.context.sync_context import SyncContext
+    from fenceline.context.session import Session
+    from fenceline.context.sync_context import SyncContext, Wait
 
 OWN_NAMES = frozenset({"__wrapped__", "errors", "result"})
 
@@ -48,9 +54,11 @@ class TransactionConnection:
 class Transaction:
     """One try to end an attempt together with what the user writes."""
 
-    def __init__(self, context: "Context") -> None:
+    def __init__(self, session: "Session", context: "Context") -> None:
+        """`context`: for an async finalizer."""
+        self._session = session
         self._context = context
-        self.outcome = "succeeded"
+        self.outcome = Outcome.SUCCEEDED
 
     @asynccontextmanager
     async def open(self, given: Any = None) -> AsyncIterator[TransactionConnection]:
@@ -59,20 +67,47 @@ class Transaction:
             commit, rollback = await _begin(connection)
             own = TransactionConnection(connection)
             try:
-                yield own
-                await self._finalize(own)
-                self._context.set_ending(is_ending=True)
-                await self._context.flush()  # after the end, what the handler logged would be stale
-                self._accept(await connections.run(own, self._finish(own)))
+                with self._as_open(own):
+                    yield own
+                    await self._finalize(own)
+                self._set_ending(is_ending=True)
+                await self._flush()  # after the end, what the handler logged would be stale
+                self._accept(await connections.run(own, self._sealed_finish(own)))
                 await _finished(commit())
-                self._context.transaction_done = self
+                self._done()
             except BaseException as error:
-                self._context.set_ending(is_ending=False)
+                self._set_ending(is_ending=False)
                 with contextlib.suppress(Exception):  # a broken connection is rolled back by the server
                     await _finished(rollback())
                 if isinstance(error, StaleAttempt):
-                    await self._context.tell_stale()
+                    await self._tell_stale()
                 raise
+
+    async def finish_with(
+        self, value: Any, make_blocking: "Callable[[Session, Wait], SyncContext]", wait: "Wait"
+    ) -> None:
+        """End the attempt with this value, and its finalizer in the same transaction: on the loop, or in a thread with
+        the context that `make_blocking` makes. Raises StaleAttempt, and what the finalizer raises.
+        """
+        finalizer = self._finalizer()
+        if finalizer is None or finalizer.is_async:
+            async with self.open() as own:
+                own.result = value
+        else:
+            await asyncio.to_thread(self.finish_blocking, value, make_blocking(self._session, wait), wait)
+
+    def finish_blocking(self, value: Any, ctx: "SyncContext", wait: "Wait") -> None:
+        """As `finish_with`, in this thread."""
+        with self.open_blocking(ctx, wait) as own:
+            own.result = value
+
+    @contextmanager
+    def _as_open(self, own: TransactionConnection) -> Iterator[None]:
+        self._session.transaction_open = own
+        try:
+            yield
+        finally:
+            self._session.transaction_open = None
 
     @asynccontextmanager
     async def _connection(self, given: Any) -> AsyncIterator[Any]:
@@ -80,7 +115,7 @@ class Transaction:
         if given is not None:
             yield given
         else:
-            async with app.caller().transaction_connection() as connection:
+            async with app_parts(app).database().transaction_connection() as connection:
                 yield connection
 
     async def _finalize(self, own: TransactionConnection) -> None:
@@ -89,30 +124,33 @@ class Transaction:
         if finalizer is None:
             return
         if not finalizer.is_async:
-            raise TypeError(f"the finalizer of {self._context.kind!r} is a def: it cannot run in an async transaction")
+            raise TypeError(
+                f"the finalizer of {self._session.attempt.kind!r} is a def: it cannot run in an async transaction"
+            )
         self._must_live(await connections.run(own, self._check()))
         await finalizer(connection=own, ctx=self._context, result=own.result)
 
     @contextmanager
-    def open_blocking(self, ctx: "SyncContext", given: Any = None) -> Iterator[TransactionConnection]:
+    def open_blocking(self, ctx: "SyncContext", wait: "Wait", given: Any = None) -> Iterator[TransactionConnection]:
         """As `open`, for blocking code: with a psycopg connection of its own, or the one given."""
-        with self._blocking_connection(given) as connection:
+        with self._blocking_connection(wait, given) as connection:
             _begin_blocking(connection)
             own = TransactionConnection(connection)
             try:
-                yield own
-                self._finalize_blocking(own, ctx)
-                self._context.set_ending(is_ending=True)
-                ctx.flush()
-                self._accept(connections.run_blocking(own, self._finish(own)))
+                with self._as_open(own):
+                    yield own
+                    self._finalize_blocking(own, ctx)
+                self._set_ending(is_ending=True)
+                wait(self._flush())
+                self._accept(connections.run_blocking(own, self._sealed_finish(own)))
                 connection.commit()
-                self._context.transaction_done = self
+                self._done()
             except BaseException as error:
-                self._context.set_ending(is_ending=False)
+                self._set_ending(is_ending=False)
                 with contextlib.suppress(Exception):  # as above
                     connection.rollback()
                 if isinstance(error, StaleAttempt):
-                    ctx.tell_stale()
+                    wait(self._tell_stale())
                 raise
 
     def _finalize_blocking(self, own: TransactionConnection, ctx: "SyncContext") -> None:
@@ -122,13 +160,13 @@ class Transaction:
             return
         if finalizer.is_async:
             raise TypeError(
-                f"the finalizer of {self._context.kind!r} is async: it cannot run in a blocking transaction"
+                f"the finalizer of {self._session.attempt.kind!r} is async: it cannot run in a blocking transaction"
             )
         self._must_live(connections.run_blocking(own, self._check()))
         finalizer(connection=own, ctx=ctx, result=own.result)
 
     @contextmanager
-    def _blocking_connection(self, given: Any) -> Iterator[Any]:
+    def _blocking_connection(self, wait: "Wait", given: Any) -> Iterator[Any]:
         app = self._app()
         if given is not None:
             yield given
@@ -140,13 +178,17 @@ class Transaction:
                 "ctx.transaction() of a blocking handler needs psycopg (pip install 'fenceline[psycopg]'), or a "
                 "connection or session of your own: ctx.transaction(session)"
             ) from error
-        # No prepared statements: a pooler may hand every transaction to another session.
-        with contextlib.closing(psycopg.connect(app.sync.dsn(), prepare_threshold=None)) as connection:
+        with (
+            _place_for_transaction(app, wait),
+            # No prepared statements: a pooler may hand every transaction to another session.
+            contextlib.closing(psycopg.connect(app.sync.dsn(), prepare_threshold=None)) as connection,
+        ):
+            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
 
     def _app(self) -> "Fenceline":
-        app = self._context.app
-        if app is None or not self._context.desk.has_database:
+        app = self._session.app
+        if app is None or not self._session.api.has_database:
             raise Unsupported(
                 "ctx.transaction() needs the database, and this handler runs without one: return the result, and let a "
                 "finalizer of the kind write it"
@@ -154,27 +196,64 @@ class Transaction:
         return app
 
     def _finalizer(self) -> "Finalizer | None":
-        return self._app().handlers[self._context.kind].own_finalizer
+        return handler_parts(app_parts(self._app()).handlers[self._session.attempt.kind]).finalizer
 
     def _check(self) -> Call[list[Any]]:
-        return worker_calls.check_attempts([self._context.job_id], [self._context.attempt_id])
+        return calls.attempts.check_attempts([self._session.attempt.job_id], [self._session.attempt.attempt_id])
 
-    def _must_live(self, words: list[Any]) -> None:
+    def _must_live(self, notices: list[Any]) -> None:
         """A finalizer does not run for an attempt that is gone already: its writes would be rolled back anyway."""
-        if any(word == "stale" for _attempt_id, word, _grace_seconds in words):
+        if any(notice == "stale" for _attempt_id, notice, _grace_seconds in notices):
             self._accept("stale")
 
-    def _finish(self, own: TransactionConnection) -> Call[str]:
-        encode = self._app().handlers[self._context.kind].arguments.encode_result
-        end = encode_end(self._context, own.result, encode, own.errors)
-        self.outcome = end.outcome
-        return context_calls.finish_attempt(
-            self._context.job_id, self._context.attempt_id, end.outcome, result=end.result, errors=end.errors
+    def _sealed_finish(self, own: TransactionConnection) -> Call[Any]:
+        return with_codec(self._finish(own), app_parts(self._app()).codec)
+
+    def _finish(self, own: TransactionConnection) -> Call[Any]:
+        encode = handler_parts(app_parts(self._app()).handlers[self._session.attempt.kind]).arguments.encode_result
+        ending = ending_of_value(self._session, own.result, encode, own.errors)
+        self.outcome = ending.outcome
+        return calls.attempts.finish_attempt(
+            self._session.attempt.job_id,
+            self._session.attempt.attempt_id,
+            ending.outcome,
+            result=ending.result,
+            errors=ending.errors,
+            in_transaction=True,
         )
 
-    def _accept(self, verdict: str) -> None:
+    def _set_ending(self, *, is_ending: bool) -> None:
+        self._session.set_ending(is_ending=is_ending)
+
+    async def _flush(self) -> None:
+        await self._session.flush()
+
+    def _done(self) -> None:
+        self._session.transaction_done = self
+
+    async def _tell_stale(self) -> None:
+        await self._session.tell_stale()
+
+    def _accept(self, verdict: Any) -> None:
         if verdict != "accepted":
-            raise StaleAttempt(f"the attempt of job {self._context.job} is gone: everything was rolled back")
+            raise StaleAttempt(f"the attempt of job {self._session.attempt.id} is gone: everything was rolled back")
+
+
+@contextmanager
+def _place_for_transaction(app: "Fenceline", wait: "Wait") -> Iterator[None]:
+    """A worker has so many transactions of handlers at a time, and so many connections for them."""
+
+    async def take() -> None:
+        await app_parts(app).database().take_transaction_place()
+
+    async def leave() -> None:
+        await app_parts(app).database().leave_transaction_place()
+
+    wait(take())
+    try:
+        yield
+    finally:
+        wait(leave())
 
 
 def _unpack(own: TransactionConnection) -> None:
@@ -185,7 +264,7 @@ def _unpack(own: TransactionConnection) -> None:
 
 async def _begin(connection: Any) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """Begin a transaction; how to commit it and how to roll it back. Raises InvalidOption."""
-    family = connections.family_of(connection)
+    family = connections.async_family_of(connection)
     if family == "asyncpg":
         if connection.is_in_transaction():
             raise InvalidOption(
@@ -195,21 +274,21 @@ async def _begin(connection: Any) -> tuple[Callable[[], Any], Callable[[], Any]]
         transaction = connection.transaction()
         await transaction.start()
         return transaction.commit, transaction.rollback
-    if "psycopg" in family:
+    if family == "async psycopg":
         _refuse_autocommit(is_autocommit=connection.autocommit)
     else:
-        await connections.run(connection, context_calls.enter_transaction())
-        _refuse_autocommit(is_autocommit=not await connections.run(connection, context_calls.is_in_transaction()))
+        await connections.run(connection, calls.context.enter_transaction())
+        _refuse_autocommit(is_autocommit=not await connections.run(connection, calls.context.is_in_transaction()))
     return connection.commit, connection.rollback
 
 
 def _begin_blocking(connection: Any) -> None:
     """As `_begin`; both families begin by themselves."""
-    if connections.family_of(connection) == "psycopg":
+    if connections.blocking_family_of(connection) == "psycopg":
         _refuse_autocommit(is_autocommit=connection.autocommit)
     else:
-        connections.run_blocking(connection, context_calls.enter_transaction())
-        _refuse_autocommit(is_autocommit=not connections.run_blocking(connection, context_calls.is_in_transaction()))
+        connections.run_blocking(connection, calls.context.enter_transaction())
+        _refuse_autocommit(is_autocommit=not connections.run_blocking(connection, calls.context.is_in_transaction()))
 
 
 def _refuse_autocommit(*, is_autocommit: bool) -> None:

@@ -1,1 +1,13 @@
-"""Running jobs: a supervisor that keeps leases, and children that claim, execute and finish."""
+"""Processes that run jobs.
+
+- `supervisor.py` is `fenceline worker`: it starts children (`child_process.py` → `child_main.py`, which runs an
+  engine), keeps their leases (`lease_keeper.py`) and reports a death at once.
+- `in_process.py` is `app.run_worker()`: the engine here, the lease kept by a small process (`lease_process.py` →
+  `lease_main.py`). `inline.py` is `app.drain()`.
+- `isolated_pool.py` → `isolated_main.py`: handlers with `isolated=True`, in processes that can be killed.
+- `blockage.py` judges from outside whether a child's event loop is blocked.
+- Around them: `lifespan.py` (startup and shutdown), `logs.py`,
+  `worker_metrics.py`, `process_channel.py` (how two of these processes talk).
+
+It stands on `engine` and `delivery`; it does not know `server`.
+"""

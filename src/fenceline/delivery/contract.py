@@ -1,0 +1,210 @@
+"""What the engine asks of a delivery: whoever hands out attempts, and is told what becomes of them.
+
+The job tables in PostgreSQL are the only truth, whatever brings a job to a worker. So every delivery ends in the same
+functions of the state machine, and every write names the attempt: what comes too late changes nothing and is `stale`.
+
+Calls that change something are answered however long the database or the server is away, unless they say otherwise;
+the lease says when waiting is over. Each is safe to repeat: whoever implements it repeats it over broken connections.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+from uuid import UUID, uuid4
+
+from fenceline.context.attempt import Attempt, Ending, Report
+from fenceline.context.attempt_api import AttemptApi
+from fenceline.database.calls.attempts import AttemptEnd
+from fenceline.database.calls.lanes import LaneForWorker
+from fenceline.database.calls.workers import LeaseNotice
+
+#: `already`: the very same end was accepted before. `stale`: the attempt is gone. `later`: it cannot be accepted yet
+#: (nobody who has the kind's finalizer answers), and is to be sent again.
+Verdict = Literal["accepted", "already", "stale", "later"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerRecord:
+    """What a worker says of itself when it registers."""
+
+    name: str
+    host: str
+    pid: int
+    version: str
+    kinds: Mapping[str, Mapping[str, Any]]  # with what their decorators declare
+    signatures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # what the kinds' handlers take
+    lanes: Sequence[str] | None = None  # None: all
+    labels: Mapping[str, str] | None = None
+    lease_seconds: float | None = None  # None: as the delivery says
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    worker_id: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimRequest:
+    """A claim of up to `limit` jobs of a lane; the same request again brings the same attempts."""
+
+    lane: str
+    limit: int
+    kinds: Sequence[str] | None = None  # None: all that the worker registered with
+    alone: bool = False  # only suspects, each of which gets a process to itself
+    floors: Mapping[int, int] = field(default_factory=dict)  # by priority, the highest `seq` seen: quicker to look from
+    wait_seconds: float | None = None  # so long the worker wants to be notified of new jobs
+    turn_seconds: float = 0.0  # so long it may wait for its turn under the lane's rate limit
+    request_id: UUID = field(default_factory=uuid4)
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNotice:
+    """What became of an attempt while its handler ran."""
+
+    attempt_id: UUID
+    notice: Literal["cancel", "stale"]  # it is asked to stop, or it is gone
+    grace_seconds: float | None = None  # of `cancel`: how long its handler has
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """Whom to tell what was heard. Notifications make things quicker; nothing relies on them."""
+
+    wake: Callable[[str | None], None]  # a lane (None: any) may have jobs, or other settings
+    cancelled: Callable[[UUID], None]  # somebody says that an attempt is to stop: the database knows
+
+
+class Delivery(Protocol):
+    """One worker's way to its jobs."""
+
+    @property
+    def cannot(self) -> Sequence[str]:
+        """What this delivery cannot do, one line each: said when the worker starts."""
+
+    @property
+    def api(self) -> AttemptApi:
+        """What a running handler asks for goes this way."""
+
+    # The worker ------------------------------------------------------------------------------------------------------
+
+    async def register(self, worker: WorkerRecord) -> Lease:
+        """Make the worker known, under a new id. What comes after is done in its name."""
+
+    async def heartbeat(self, held: Collection[UUID]) -> list[AttemptNotice]:
+        """Renew the lease and name all that is held; one try. Raises WorkerLost when the lease is over, and
+        FencelineError or OSError when nobody answers.
+        """
+
+    async def sign_off(self, fail_kinds: Sequence[str]) -> None:
+        """The worker ends: what it may still hold goes back, or fails where the kind says so. One try, as above."""
+
+    async def listen(self, notices: Notices) -> None:
+        """Pass on what is heard, until cancelled."""
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether new jobs are found by polling only: then claims need not say that the worker waits."""
+
+    async def close(self) -> None: ...
+
+    # Claiming --------------------------------------------------------------------------------------------------------
+
+    async def read_lanes(self) -> list[LaneForWorker]:
+        """The worker's lanes: their settings, and which of them have jobs. Raises WorkerLost."""
+
+    async def rate_pauses(self, lanes: Sequence[str]) -> Mapping[str, float]:
+        """In how many seconds each lane's rate limit allows the next claim; lanes without one are left out."""
+
+    @property
+    def turn_seconds(self) -> float:
+        """How long a claim may wait at the other end for its turn under a rate limit, while others are sent; 0: claims
+        are sent one at a time, when they are due.
+        """
+
+    async def claim(self, request: ClaimRequest) -> list[Attempt]:
+        """Raises WorkerLost, UnknownLane, and DatabaseBusy when somebody holds the lane: nothing was claimed."""
+
+    # Attempts --------------------------------------------------------------------------------------------------------
+
+    async def start(self, attempts: Sequence[Attempt], ran_seconds: Sequence[float]) -> list[UUID]:
+        """Their handlers have started, so long ago, or are about to (0); the attempts that are stale."""
+
+    async def check(self, attempts: Sequence[Attempt]) -> list[AttemptNotice]:
+        """What became of attempts that may be asked to stop or gone; nothing: all is well."""
+
+    async def report(self, reports: Sequence[tuple[Attempt, Report]], *, patient: bool = True) -> list[UUID]:
+        """Write lines and progress of many attempts at once; the attempts that are stale. Lines that are refused are
+        lost. Unless patient, raises DatabaseBusy when somebody holds one of the attempts: nothing was written.
+        """
+
+    async def finish(self, endings: Sequence[Ending]) -> Mapping[UUID, Verdict]:
+        """End attempts; the verdicts on those that were not simply accepted. Raises DatabaseBusy as above, and
+        RefusedError when one of them cannot be stored: then all are as before.
+        """
+
+    async def crash(self, ending: Ending) -> Verdict:
+        """The job killed the process that it had to itself. Raises DatabaseBusy as above."""
+
+    async def find_ends(self, endings: Sequence[Ending]) -> Mapping[UUID, AttemptEnd]:
+        """What became of the jobs whose attempts have ended like this, as far as that is known."""
+
+    async def find_in_use(self, attempts: Sequence[Attempt]) -> set[UUID]:
+        """Those of the attempts that somebody else is changing right now."""
+
+
+@dataclass(slots=True)
+class Death:
+    """What the end of a process came to."""
+
+    ended: int = 0  # attempts
+    suspects: list[str] = field(default_factory=list)  # jobs that run alone from now on, as far as is known
+    quarantined: list[str] = field(default_factory=list)  # jobs that have failed, because it was not the first time
+
+
+class Leases(Protocol):
+    """What whoever keeps the leases of other processes asks of a delivery (ADR 5)."""
+
+    async def renew(self, worker_ids: Sequence[int], blocked: Mapping[int, Mapping[str, Any]]) -> list[LeaseNotice]:
+        """`blocked`: by worker, for how many `seconds` its loop has not turned, and whose handler (`job_id`) runs."""
+
+    async def maintain(self) -> None:
+        """The fleet's maintenance, until cancelled, where the worker's side does it."""
+
+    async def report_death(self, worker_id: int, report: Mapping[str, Any]) -> Death:
+        """A process has died, or is fenced off: give back what it held.
+
+        `report`: lists of attempt ids (`suspects`, `timed_out`, `set_apart`), and the `error`.
+        """
+
+    async def sign_off(self, worker_id: int, fail_kinds: Sequence[str]) -> None:
+        """A process has ended in good order: whatever it may still hold goes back."""
+
+    async def close(self) -> None: ...
+
+
+class Access(Protocol):
+    """How workers of this process come by their deliveries, and a process that keeps their leases by its own."""
+
+    @property
+    def name(self) -> str:
+        """Of the delivery: `postgres`, `http` …"""
+
+    @property
+    def where(self) -> str:
+        """Where the jobs come from, for people: without passwords and tokens."""
+
+    @property
+    def wants_heartbeats(self) -> bool:
+        """Whether the worker itself must say what it holds, beside whoever keeps its lease."""
+
+    def connect(self) -> Delivery:
+        """A delivery for one registration."""
+
+    async def run(self) -> None:
+        """Whatever has to be done as long as there are workers; ends at once where there is nothing."""
+
+    async def environment(self) -> Mapping[str, str]:
+        """What another process needs in order to reach the same database or server."""
+
+    async def close(self) -> None: ...

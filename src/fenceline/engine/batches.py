@@ -1,0 +1,141 @@
+"""Batches: attempts of a kind whose handler takes many jobs at a time come together, and one call runs them.
+
+Each stays an attempt like any other: its task waits here for the others and then for the call, so that its timeout, its
+cancel and its end are its own. Only first attempts share a call. What was tried before has one of its own, so
+that a bad job fails the others once and not for ever; and so have suspects.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+from fenceline.context import preparation
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.sync_context import SyncContext, wait_on
+from fenceline.engine.gathered import Gathered, Member
+from fenceline.engine.handler_call import HandlerCall
+from fenceline.engine.handler_plan import HandlerPlan
+from fenceline.engine.loop_turns import Turns
+from fenceline.engine.places import Places
+from fenceline.engine.running_attempt import RunningAttempt
+from fenceline.engine.running_board import RunningBoard
+from fenceline.model.worker_settings import MOST_TOGETHER
+
+log = logging.getLogger("fenceline.worker")
+
+
+def most_together(plans: Iterable[HandlerPlan], concurrency: int) -> int:
+    """How many jobs of batches a process holds: a batch of each kind at work, and one that gathers."""
+    sizes = [plan.batch.size for plan in plans if plan.batch is not None]
+    return min(max(concurrency, 2 * sum(sizes)), MOST_TOGETHER)
+
+
+def runs_alone(attempt: Attempt) -> bool:
+    """Whether it has a call of its own: it was tried before, or may have killed a process."""
+    return attempt.number > 1 or attempt.alone
+
+
+class Batches:
+    def __init__(self, call: HandlerCall, places: Places, board: RunningBoard, most_threads: int) -> None:
+        self._call = call
+        self._places = places
+        self._board = board
+        self._threads = asyncio.Semaphore(most_threads)
+        self._gathering: dict[str, Gathered] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._hurried = False
+
+    def hurry(self) -> None:
+        """From now on no batch waits for more: the worker is about to stop, or has claimed all that it will."""
+        self._hurried = True
+        for batch in self._gathering.values():
+            batch.due.set()
+
+    async def run(self, running: RunningAttempt) -> Ending:
+        """Run an attempt together with others of its kind."""
+        batch = self._join(running)
+        try:
+            await batch.begun.wait()
+            running.session.raise_if_cancelled()
+            await running.begin()
+            await preparation.prepare(running.session, running.plan.handler, takes_context=False)
+            part = running.plan.part_of(running.session)
+        except BaseException:
+            batch.leave()
+            raise
+        return await batch.arrive(Member(running, part))
+
+    def _join(self, running: RunningAttempt) -> Gathered:
+        """The batch that gathers just now, or a new one."""
+        kind, settings = running.attempt.kind, running.plan.batch
+        assert settings is not None  # noqa: S101 - only such kinds come here
+        if runs_alone(running.attempt):
+            return self._begin_batch(running, size=1, wait_seconds=0.0)
+        batch = self._gathering.get(kind)
+        if batch is None:
+            wait_seconds = 0.0 if self._hurried else settings.wait_seconds
+            batch = self._gathering[kind] = self._begin_batch(running, settings.size, wait_seconds)
+        else:
+            batch.join()
+        if batch.is_full:
+            del self._gathering[kind]
+        return batch
+
+    def _begin_batch(self, first: RunningAttempt, size: int, wait_seconds: float) -> Gathered:
+        batch = Gathered(size)
+        batch.join()
+        # Not before those have joined that start in this turn of the loop.
+        loop = asyncio.get_running_loop()
+        _ = loop.call_later(wait_seconds, batch.due.set) if wait_seconds else loop.call_soon(batch.due.set)
+        task = asyncio.create_task(self._run_batch(batch, first), name=f"batch of {first.attempt.kind}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return batch
+
+    async def _run_batch(self, batch: Gathered, first: RunningAttempt) -> None:
+        plan, kind = first.plan, first.attempt.kind
+        await batch.due.wait()
+        place: AbstractAsyncContextManager[Any] = nullcontext() if plan.is_async else self._threads
+        async with place:  # while all threads are taken, more may join
+            if self._gathering.get(kind) is batch:
+                del self._gathering[kind]
+            members = await batch.begin()
+            if members:
+                await self._run_members(batch, plan, members)
+
+    async def _run_members(self, batch: Gathered, plan: HandlerPlan, members: list[Member]) -> None:
+        task, lost = asyncio.current_task(), 0
+
+        def stop() -> None:
+            nonlocal lost
+            lost = len(members)
+            self._places.lost_together += lost
+            assert task is not None  # noqa: S101 - this is one
+            task.cancel()
+
+        batch.on_deserted = stop
+        error: BaseException | None = None
+        try:
+            await (self._on_loop(plan, members) if plan.is_async else self._in_thread(plan, members))
+        except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is its jobs' failure, `exit()` too
+            error = raised
+        batch.end(error)
+        self._places.lost_together -= lost
+
+    async def _on_loop(self, plan: HandlerPlan, members: list[Member]) -> None:
+        first, parts = members[0].running, [member.part for member in members]
+        call = plan.around(first.context, lambda: plan.call_together(parts))
+        await Turns(call, first, self._board)
+
+    async def _in_thread(self, plan: HandlerPlan, members: list[Member]) -> None:
+        first, parts = members[0].running, [member.part for member in members]
+        wait = wait_on(asyncio.get_running_loop())
+        blocking = SyncContext(first.session, wait)
+        await plan.around(
+            first.context,
+            lambda: self._call.run_in_thread(
+                first, lambda: plan.around_blocking(blocking, lambda: plan.call_together_blocking(parts, wait))
+            ),
+        )

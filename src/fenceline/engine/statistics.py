@@ -1,0 +1,87 @@
+"""What a worker has done, counted for logs and metrics: kept where it happens, and sent on as what came since."""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from fenceline.context.attempt import Attempt, Ending
+from fenceline.model.outcome import Outcome
+
+log = logging.getLogger("fenceline.worker")
+
+#: Upper bounds of run times in seconds; what is longer has a place of its own behind them.
+BOUNDS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
+
+
+@dataclass(slots=True)
+class RunTimes:
+    """A histogram of one kind."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    total: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        self.counts[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    def merge(self, counts: Iterable[int], total: float) -> None:
+        self.counts = [mine + other for mine, other in zip(self.counts, counts, strict=True)]
+        self.total += total
+
+
+class RunStatistics:
+    def __init__(self, *, by_kind: bool = True) -> None:
+        """`by_kind`: count and time each kind, as metrics want it."""
+        self._by_kind = by_kind
+        self.claimed = 0
+        self.stale = 0
+        self.outcomes: dict[Outcome, int] = {}
+        self.ended: dict[tuple[str, str], int] = {}
+        self.run_times: dict[str, RunTimes] = {}
+        self._taken = (0, 0)  # of claimed and stale
+
+    @property
+    def all_succeeded(self) -> bool:
+        """Whether something has ended, and all of it well. An attempt that was taken away has no end here."""
+        return bool(self.outcomes) and all(outcome.is_success for outcome in self.outcomes) and self.stale == 0
+
+    def note_ended(self, endings: Sequence[Ending]) -> None:
+        """Ends that were accepted: one that came too late is nobody's success."""
+        for ending in endings:
+            self.outcomes[ending.outcome] = self.outcomes.get(ending.outcome, 0) + 1
+            if self._by_kind:
+                self._note_kind(ending)
+
+    def note_stale(self, attempt: Attempt) -> None:
+        self.stale += 1
+        log.warning("stale_attempt: the ending of attempt %s was refused", attempt.attempt_id)
+
+    def _note_kind(self, ending: Ending) -> None:
+        kind = ending.attempt.kind
+        self.ended[kind, ending.outcome] = self.ended.get((kind, ending.outcome), 0) + 1
+        if ending.ran_seconds is not None:
+            if kind not in self.run_times:
+                self.run_times[kind] = RunTimes()
+            self.run_times[kind].add(ending.ran_seconds)
+
+    def take(self) -> dict[str, Any]:
+        """What was counted since the last time, as JSON."""
+        taken = {
+            "claimed": self.claimed - self._taken[0],
+            "stale": self.stale - self._taken[1],
+            "ended": [[kind, outcome, count] for (kind, outcome), count in self.ended.items()],
+            "run_times": [[kind, times.counts, times.total] for kind, times in self.run_times.items()],
+        }
+        self._taken = (self.claimed, self.stale)
+        self.ended, self.run_times = {}, {}
+        return taken
+
+    def merge(self, taken: dict[str, Any]) -> None:
+        self.claimed += taken["claimed"]
+        self.stale += taken["stale"]
+        for kind, outcome, count in taken["ended"]:
+            self.ended[kind, outcome] = self.ended.get((kind, outcome), 0) + count
+        for kind, counts, total in taken["run_times"]:
+            self.run_times.setdefault(kind, RunTimes()).merge(counts, total)

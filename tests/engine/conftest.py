@@ -1,0 +1,61 @@
+"""One engine, two deliveries: each test runs with a worker and with a runner."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from tests.runner.conftest import LiveServer, make_runner, unreachable
+from tests.server.conftest import make_token
+
+from fenceline import Fenceline
+from fenceline.delivery.database_access import DatabaseAccess
+from fenceline.model.worker_settings import WorkerSettings
+from fenceline.server.server_settings import ServerSettings
+from fenceline.worker.in_process import InProcessWorker
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`app`: for handlers; `producer`: reaches the database; `work`: has somebody run the jobs for a block."""
+
+    name: str
+    app: Fenceline
+    producer: Fenceline
+    work: Callable[..., AbstractAsyncContextManager[InProcessWorker]]
+
+
+@pytest.fixture(params=["worker", "runner"])
+async def side(request: pytest.FixtureRequest, database: str) -> AsyncIterator[Side]:
+    async with Fenceline(database) as producer:
+        if request.param == "worker":
+            async with Fenceline(database) as app:
+                yield Side("worker", app, producer, lambda **options: _at_work(_worker(app, **options)))
+            return
+        live = LiveServer(producer, ServerSettings(token_cache_seconds=0.0))
+        await live.start()
+        token, handlers = await make_token(producer, "runner"), unreachable()
+        yield Side(
+            "runner", handlers, producer, lambda **options: _at_work(make_runner(handlers, live.url, token, **options))
+        )
+        await live.stop()
+
+
+def _worker(app: Fenceline, **options: Any) -> InProcessWorker:
+    return InProcessWorker(app, WorkerSettings(**{"grace_seconds": 5.0, **options}), DatabaseAccess(app))
+
+
+@contextlib.asynccontextmanager
+async def _at_work(worker: InProcessWorker) -> AsyncIterator[InProcessWorker]:
+    working = asyncio.create_task(worker.run())
+    try:
+        yield worker
+        worker.stop()
+        async with asyncio.timeout(15):
+            await working
+    finally:
+        working.cancel()
+        await asyncio.wait({working})

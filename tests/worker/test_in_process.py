@@ -1,0 +1,142 @@
+"""`app.run_worker()`: a worker inside another program."""
+
+import asyncio
+import contextlib
+import dataclasses
+import inspect
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.worker.fleet import Fleet, until
+
+from fenceline import Fenceline
+from fenceline.model.worker_settings import WorkerSettings
+
+
+@pytest.fixture
+async def app(database: str) -> AsyncIterator[Fenceline]:
+    async with Fenceline(database) as app:
+        yield app
+
+
+async def test_cancel_hands_back_what_has_not_started(fleet: Fleet, app: Fenceline) -> None:
+    gate = asyncio.Event()
+
+    @app.job()
+    async def wait_at_the_gate() -> None:
+        await gate.wait()
+
+    @app.job()
+    async def quick() -> None:
+        await asyncio.sleep(0)
+
+    working = asyncio.create_task(app.run_worker(concurrency=2, grace_seconds=0.2))
+    # Quick ones first, so that it fetches ahead.
+    await quick.enqueue_many([{}] * 300)
+    await fleet.ended(300)
+    await wait_at_the_gate.enqueue_many([{}] * 20)
+
+    async def both_places_taken() -> bool:
+        return int(await fleet.scalar("select count(*) from fenceline.running")) >= 2
+
+    await until(both_places_taken, "both places are taken")
+    working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+    assert await fleet.scalar("select count(*) from fenceline.running") == 0
+    assert await fleet.scalar("select count(*) from fenceline.ready") == 20
+    assert await fleet.scalar("select count(*) from fenceline.ready where number is not null") == 0
+    assert await fleet.live_pids() == []
+
+
+async def test_a_killed_program_gives_its_jobs_back(fleet: Fleet) -> None:
+    """At once, by the helper that keeps its lease, which is long."""
+    (fleet.folder / "program.py").write_text(
+        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=60))\n"
+    )
+    environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
+
+    async def helper_works() -> bool:
+        return bool(await fleet.scalar("select exists (select 1 from fenceline.maintenance where task = 'live')"))
+
+    with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220 - starting it takes no time
+        try:
+            jobs = await fleet.enqueue("nap", {"seconds": 60}, count=3)
+            await fleet.handlers(3)
+            await until(helper_works, "the helper has started", seconds=20)
+        finally:
+            program.send_signal(signal.SIGKILL)
+
+    async def given_back() -> bool:
+        return int(await fleet.scalar("select count(*) from fenceline.ready")) == 3
+
+    await until(given_back, "the jobs are back in the queue", seconds=10)
+    for job_id in jobs:
+        assert [row["outcome"] for row in await fleet.history(job_id)] == ["crashed"]
+
+
+async def test_a_blocked_loop_does_not_lose_the_lease(fleet: Fleet) -> None:
+    (fleet.folder / "program.py").write_text(
+        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=1.5))\n"
+    )
+    environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
+    await fleet.started("--lease", "1.5")
+    with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220 - starting it takes no time
+        try:
+            # One each, or both with the same one.
+            await fleet.enqueue("block_the_loop", {"seconds": 4.5}, count=2)
+            await fleet.ended(2)
+        finally:
+            program.send_signal(signal.SIGKILL)
+    assert [row["outcome"] for row in await fleet.history()] == ["succeeded"] * 2
+
+
+async def test_without_an_import_name_a_suspect_waits_or_runs_beside_others(
+    fleet: Fleet, app: Fenceline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a worker has no process for it. Nobody ever waits for it, and it does not wait for ever."""
+    monkeypatch.setattr("fenceline.engine.suspects.PATIENCE_SECONDS", 3.0)
+    gate, order = asyncio.Event(), []
+
+    @app.job()
+    async def hold() -> None:
+        await gate.wait()
+
+    @app.job()
+    async def note(word: str) -> None:
+        order.append(word)
+        await asyncio.sleep(0)
+
+    await note.enqueue_many([{"word": "suspect"}] * 2)
+    died = await fleet.scalar("select fenceline.register_worker('w')")
+    assert await fleet.scalar("select count(*) from fenceline.claim_jobs($1, p_limit => 2)", died) == 2
+    await hold.enqueue()
+    working = asyncio.create_task(app.run_worker(grace_seconds=0.2))
+
+    async def held() -> bool:
+        return bool(await fleet.scalar("select exists (select 1 from fenceline.running where started_at is not null)"))
+
+    await until(held, "it is not idle")
+    await fleet.scalar("select fenceline.report_crash($1)", died)
+    await note.enqueue_many([{"word": "other"}] * 20)
+    await fleet.ended(22, seconds=20)
+    assert order == ["other"] * 20 + ["suspect"] * 2
+    gate.set()
+    await fleet.ended(23)
+    working.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await working
+
+
+def test_its_options_are_those_of_a_worker_with_the_same_defaults() -> None:
+    options = inspect.signature(Fenceline.run_worker).parameters
+    settings = {field.name: field.default for field in dataclasses.fields(WorkerSettings)}
+    of_processes = {"processes", "log_format", "log_level", "log_jobs", "metrics"}
+    assert {name: options[name].default for name in settings.keys() - of_processes} == {
+        name: settings[name] for name in settings.keys() - of_processes
+    }
+    assert options.keys() - settings.keys() == {"self", "import_name"}
