@@ -13,15 +13,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import asyncpg
 import psycopg
 import pytest
+from tests.turns import take_turn
 
 from fenceline.database.embedded import EmbeddedPostgres
-from fenceline.database.migrate import migrate
+from fenceline.testing.databases import dsn_of, migrate_database, short_and_quick
 
 # Not test modules by name, but full of assertions that should explain themselves.
 pytest.register_assert_rewrite(
@@ -35,7 +35,9 @@ pytest.register_assert_rewrite(
     "tests.sql.end_scenarios",
     "tests.sql.gate_scenarios",
     "tests.sql.lock_scenarios",
+    "tests.sql.open_scenarios",
     "tests.sql.schedule_scenarios",
+    "tests.sql.upkeep_scenarios",
 )
 
 Connect = Callable[..., Awaitable[asyncpg.Connection]]
@@ -57,13 +59,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(SERVER_FOLDER_VARIABLE), ignore_errors=True)
 
 
-def short_and_quick() -> str:
-    """Where the shared server lives. The path of its socket must stay short; and a run makes and drops two thousand
-    databases, which takes half the time in memory.
-    """
-    memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
-    has_room = memory.is_dir() and shutil.disk_usage(memory).free > 6 * 2**30
-    return str(memory) if has_room else "/tmp"  # noqa: S108
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit of pytest-timeout too
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    with take_turn(Path(os.environ[SERVER_FOLDER_VARIABLE]), alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 def configure_server(folder: Path) -> None:
@@ -143,21 +142,9 @@ async def connect(database: str) -> AsyncIterator[Connect]:
         connection.terminate()
 
 
-async def migrate_database(dsn: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await migrate(connection)
-    finally:
-        await connection.close()
-
-
 def create_database(administrator: psycopg.Connection, name: str, *, template: str = "template0") -> None:
     administrator.execute(f'create database "{name}" template "{template}"')
 
 
 def drop_database(administrator: psycopg.Connection, name: str) -> None:
     administrator.execute(f'drop database "{name}" with (force)')
-
-
-def dsn_of(server: str, database: str) -> str:
-    return urlunsplit(urlsplit(server)._replace(path=f"/{database}"))

@@ -1,6 +1,6 @@
 """Credential providers for `Fenceline(credentials=…)`."""
 
-from fenceline.client.credentials import (
+from fenceline.client.credential_providers import (
     AwsStsCredentials,
     CommandCredentials,
     CredentialProvider,
@@ -9,13 +9,17 @@ from fenceline.client.credentials import (
     StaticCredentials,
     UnknownIdentity,
 )
+from fenceline.client.federation import AzureFederatedCredentials, ExchangeRefused, GcpFederatedCredentials
 
 __all__ = [
     "AwsStsCredentials",
+    "AzureFederatedCredentials",
     "CommandCredentials",
     "CredentialProvider",
     "EnvironmentCredentials",
+    "ExchangeRefused",
     "FileCredentials",
+    "GcpFederatedCredentials",
     "StaticCredentials",
     "UnknownIdentity",
 ]

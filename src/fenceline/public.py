@@ -1,12 +1,15 @@
 """The public names; `from fenceline import …` finds them here."""
 
 from fenceline.client.app import Fenceline
+from fenceline.client.batch_handler import BatchHandler
+from fenceline.client.enqueue_options import After, EnqueueOptions
 from fenceline.client.groups import Group
 from fenceline.client.handler import Handler
-from fenceline.client.job_verbs import Job
-from fenceline.client.options import After, EnqueueOptions
-from fenceline.client.schedules import ScheduleSettings
-from fenceline.client.sync_job_verbs import SyncJob
+from fenceline.client.job import Job
+from fenceline.client.schedule_decorator import ScheduleSettings
+from fenceline.client.sync_job import SyncJob
+from fenceline.context.batch_context import BatchContext, SyncBatchContext
+from fenceline.context.batch_item import BatchItem
 from fenceline.context.context import Context
 from fenceline.context.sync_context import SyncContext
 from fenceline.errors import (
@@ -25,10 +28,13 @@ from fenceline.errors import (
     JobFailed,
     Limited,
     LockCycle,
+    LockLost,
+    LockTimeout,
     NotFound,
     RefusedError,
     ResourceLocked,
     RetryLater,
+    Sealed,
     Snooze,
     StaleAttempt,
     StepMismatch,
@@ -37,16 +43,23 @@ from fenceline.errors import (
     Unsupported,
     WrongStatus,
 )
-from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, Progress, StepRecord
+from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, PhaseRecord, Progress, StepRecord
 from fenceline.model.retry import Retry
 from fenceline.model.schedule import Schedule, Tick
+from fenceline.model.sealed import Codec
 from fenceline.model.status import Status
+from fenceline.model.watched import WatchEvent
 from fenceline.model.with_errors import WithErrors
+from fenceline.runtime.lock_keeper import HeldLock
 
 __all__ = [
     "After",
+    "BatchContext",
+    "BatchHandler",
+    "BatchItem",
     "Cancel",
     "Cancelled",
+    "Codec",
     "ConnectionLost",
     "Context",
     "DatabaseUnavailable",
@@ -57,6 +70,7 @@ __all__ = [
     "FencelineError",
     "Group",
     "Handler",
+    "HeldLock",
     "InvalidArgs",
     "InvalidId",
     "InvalidResult",
@@ -69,9 +83,12 @@ __all__ = [
     "Lane",
     "Limited",
     "LockCycle",
+    "LockLost",
     "LockRecord",
+    "LockTimeout",
     "LogLine",
     "NotFound",
+    "PhaseRecord",
     "Progress",
     "RefusedError",
     "ResourceLocked",
@@ -79,17 +96,20 @@ __all__ = [
     "RetryLater",
     "Schedule",
     "ScheduleSettings",
+    "Sealed",
     "Snooze",
     "StaleAttempt",
     "Status",
     "StepMismatch",
     "StepRecord",
     "Superseded",
+    "SyncBatchContext",
     "SyncContext",
     "SyncJob",
     "Tick",
     "UnknownSchedule",
     "Unsupported",
+    "WatchEvent",
     "WithErrors",
     "WrongStatus",
 ]

@@ -11,6 +11,8 @@ class Proxy:
 
     `lose_reply`: the next answer of the server is lost, and the connection with it: what was asked has been done.
     `lose_request`: the next request is lost, and the connection with it: nothing has been done.
+    `stall`: from now on nothing moves, in either direction, and nobody is told, until `flow`.
+    `stall_at`: stall as soon as a reply is larger than so many bytes.
     """
 
     def __init__(self, target: str) -> None:
@@ -19,6 +21,9 @@ class Proxy:
         self._port = 0
         self._lines: set[asyncio.Task[None]] = set()
         self.connections = 0
+        self.stall_at: int | None = None
+        self._flowing = asyncio.Event()
+        self._flowing.set()
         self.lose_reply = False
         self.lose_request = False
 
@@ -48,6 +53,16 @@ class Proxy:
             line.cancel()
         await asyncio.gather(*lines, return_exceptions=True)
 
+    @property
+    def is_stalled(self) -> bool:
+        return not self._flowing.is_set()
+
+    def stall(self) -> None:
+        self._flowing.clear()
+
+    def flow(self) -> None:
+        self._flowing.set()
+
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         line = asyncio.current_task()
@@ -63,7 +78,7 @@ class Proxy:
                 asyncio.create_task(self._pump(there, writer, "lose_reply")),
             ]
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
-        except (asyncio.CancelledError, ConnectionError):
+        except (asyncio.CancelledError, OSError):
             pass
         finally:
             for pump in pumps:
@@ -79,12 +94,19 @@ class Proxy:
         return await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, trap: str) -> None:
+        size = 0
         with contextlib.suppress(ConnectionError):
             while data := await source.read(65536):
+                # A full read is part of something larger.
+                size = size + len(data) if len(data) > 4096 else 0
+                if self.stall_at is not None and trap == "lose_reply" and size > self.stall_at:
+                    self.stall()
+                await self._flowing.wait()
                 if getattr(self, trap):
                     setattr(self, trap, False)
                     return
                 sink.write(data)
+                await sink.drain()
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ from tests.client.conftest import Worker
 from tests.conftest import Connect
 
 from fenceline import Fenceline, Status
+from fenceline.client.app_parts import app_parts
 from fenceline.errors import InvalidName, SchemaMissing
 
 OURS_SQL = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'fenceline'"
@@ -98,7 +99,7 @@ async def test_a_database_without_the_schema_says_what_to_run(empty_database: st
             with pytest.raises(SchemaMissing, match="this database has no Fenceline schema: run `fenceline migrate`"):
                 await app.enqueue("work")
         with pytest.raises(SchemaMissing):
-            await app.jobs.handle("0003-G923-0VQV-SQ").result(timeout=20)
+            await app.jobs.handle("0003-G923-0VQV-SW0").result(timeout=20)
         with pytest.raises(SchemaMissing):
             app.sync.enqueue("work")
 
@@ -186,4 +187,4 @@ def test_a_kind_is_refused_where_it_is_written(kind: str) -> None:
             app.job()(work)
     with pytest.raises(TypeError, match="use a list of kinds"):
         app.job(aliases="old")
-    assert not app.handlers
+    assert not app_parts(app).handlers

@@ -17,6 +17,7 @@ from tests.client.conftest import Worker
 
 from fenceline import Context, Fenceline, FencelineError, InvalidArgs
 from fenceline.client.arguments import MAX_DEPTH, Arguments
+from fenceline.client.handler_parts import handler_parts
 from fenceline.errors import InvalidJson, InvalidResult, TooLarge
 
 if TYPE_CHECKING:
@@ -146,11 +147,11 @@ async def test_values_survive_the_database(app: Fenceline, worker: Worker) -> No
 
     order = Order(number=1, at=NOW, price=Decimal("9.90"))
     given_args = {"order": order, "key": uuid4(), "colour": Colour.RED, "price": Decimal("0.10")}
-    job = await handle.enqueue(**given_args)  # type: ignore[arg-type]
+    job = await handle.enqueue(**given_args)  # type: ignore[arg-type]  # as the parameters say
     stored = await worker.connection.fetchval("select args::text from fenceline.job")
-    await worker.run(job, result=json.loads(handle.arguments.encode_result(order) or ""))
+    await worker.run(job, result=json.loads(handler_parts(handle).arguments.encode_result(order) or ""))
 
-    assert handle.arguments.decode(stored) == given_args
+    assert handler_parts(handle).arguments.decode(stored) == given_args
     assert await job.result(timeout=10) == order
 
 
@@ -358,7 +359,7 @@ def test_a_result_that_does_not_fit_is_named() -> None:
 
 
 def test_the_context_comes_by_one_name(app: Fenceline) -> None:
-    with pytest.raises(TypeError, match="takes its context as 'context': it comes by the name 'ctx'"):
+    with pytest.raises(TypeError, match="takes its context as 'context': rename the parameter to 'ctx'"):
 
         @app.job()
         async def work(context: Context) -> None: ...
@@ -372,7 +373,7 @@ def test_annotations_may_name_what_is_defined_beside_the_handler(app: Fenceline)
     async def work(one: "Local", more: "list[Local] | None" = None) -> "Local":
         return one
 
-    arguments = work.arguments
+    arguments = handler_parts(work).arguments
     assert arguments.decode(arguments.encode({"one": {"number": 1}, "more": [Local(number=2)]})) == {
         "one": Local(number=1),
         "more": [Local(number=2)],

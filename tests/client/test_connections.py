@@ -28,8 +28,9 @@ from sqlalchemy.pool import NullPool
 from tests.client.conftest import Worker
 from tests.conftest import Connect
 
-from fenceline import Fenceline, Job, ResourceLocked, Status, SyncJob
+from fenceline import Fenceline, Handler, Job, ResourceLocked, Status, SyncJob
 from fenceline.errors import InvalidJson, UnknownLane
+from fenceline.runtime.connections import family_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,23 @@ class Transaction:
     connection: Any
     commit: Callable[[], Awaitable[Any]]
     rollback: Callable[[], Awaitable[Any]]
+
+    async def enqueue(
+        self, app: Fenceline, kind: str, args: dict[str, Any] | None = None, **options: Any
+    ) -> Job[Any] | SyncJob[Any]:
+        """With the verbs that fit the connection."""
+        made = (app.sync if self.is_blocking else app).enqueue(kind, args, connection=self.connection, **options)
+        return made if isinstance(made, SyncJob) else await made
+
+    async def enqueue_many(
+        self, handler: Handler[..., Any], many: list[dict[str, Any]]
+    ) -> list[Job[Any]] | list[SyncJob[Any]]:
+        optioned = handler.options(connection=self.connection)
+        return optioned.sync.enqueue_many(many) if self.is_blocking else await optioned.enqueue_many(many)
+
+    @property
+    def is_blocking(self) -> bool:
+        return family_of(self.connection) in ("psycopg", "sqlalchemy", "django")
 
 
 def soon(function: Callable[[], Any]) -> Callable[[], Awaitable[Any]]:
@@ -207,7 +225,7 @@ async def listen(connect: Connect) -> "asyncio.Queue[object]":
 @every_driver
 async def test_rollback_leaves_no_job(app: Fenceline, database: str, worker: Worker, opener: Opener) -> None:
     async with opener(database) as transaction:
-        job = await app.enqueue("work", {"n": 1}, connection=transaction.connection)
+        job = await transaction.enqueue(app, "work", {"n": 1})
         await transaction.rollback()
 
     assert job.created
@@ -223,7 +241,7 @@ async def test_commit_makes_it_claimable_and_wakes_a_waiting_worker(
     await worker.wait_for_work()
 
     async with opener(database) as transaction:
-        job: Job[Any] = await app.enqueue("work", {"text": "ä €"}, priority=3, connection=transaction.connection)
+        job = await transaction.enqueue(app, "work", {"text": "ä €"}, priority=3)
         assert await worker.claim() == {}
         await asyncio.sleep(0.05)
         assert heard.empty()
@@ -231,7 +249,7 @@ async def test_commit_makes_it_claimable_and_wakes_a_waiting_worker(
 
         assert await asyncio.wait_for(heard.get(), 10) == "default"
         await worker.start(job)
-    record = await job.get()
+    record = await app.jobs.get(job.id)
     assert (record.args, record.priority, record.status) == ({"text": "ä €"}, 3, Status.CLAIMED)
 
 
@@ -242,15 +260,15 @@ async def test_many_in_the_callers_transaction(app: Fenceline, database: str, wo
 
     many = [{"path": text} for text in ("a", 'quo"te', "back\\slash", "{brace}", "ä, €", "100 % :p1 $1")]
     async with opener(database) as transaction:
-        await ingest.options(connection=transaction.connection).enqueue_many(many)
+        await transaction.enqueue_many(ingest, many)
         await transaction.rollback()
     assert await worker.count_jobs() == 0
 
     async with opener(database) as transaction:
-        jobs = await ingest.options(connection=transaction.connection).enqueue_many(many)
+        jobs = await transaction.enqueue_many(ingest, many)
         await transaction.commit()
-    assert [(await job.get()).args for job in jobs] == many
-    assert {(await job.get()).priority for job in jobs} == {2}
+    assert [(await app.jobs.get(job.id)).args for job in jobs] == many
+    assert {(await app.jobs.get(job.id)).priority for job in jobs} == {2}
 
 
 @every_driver
@@ -261,15 +279,15 @@ async def test_refusals_arrive_as_exceptions_of_ours(
 
     async with opener(database) as transaction:
         with pytest.raises(UnknownLane) as unknown:
-            await app.enqueue("work", lane="nowhere", connection=transaction.connection)
+            await transaction.enqueue(app, "work", lane="nowhere")
         await transaction.rollback()
     async with opener(database) as transaction:
         with pytest.raises(ResourceLocked) as locked:
-            await app.enqueue("work", resource_lock="r", connection=transaction.connection)
+            await transaction.enqueue(app, "work", resource_lock="r")
         await transaction.rollback()
     async with opener(database) as transaction:
         with pytest.raises(InvalidJson):
-            await app.enqueue("work", {"text": "\x00"}, connection=transaction.connection)
+            await transaction.enqueue(app, "work", {"text": "\x00"})
         await transaction.rollback()
 
     with pytest.raises(UnknownLane) as on_the_pool:
@@ -287,10 +305,10 @@ async def test_refusals_arrive_as_exceptions_of_ours(
 async def test_errors_that_are_not_ours_stay_the_drivers(app: Fenceline, database: str, opener: Opener) -> None:
     async with opener(database) as transaction:
         with pytest.raises(UnknownLane):
-            await app.enqueue("work", lane="nowhere", connection=transaction.connection)
+            await transaction.enqueue(app, "work", lane="nowhere")
         # The caller's transaction is over, and the driver says so.
         with pytest.raises(Exception, match="current transaction is aborted") as failed:
-            await app.enqueue("work", connection=transaction.connection)
+            await transaction.enqueue(app, "work")
         assert not type(failed.value).__module__.startswith("fenceline")
         await transaction.rollback()
 
@@ -321,6 +339,17 @@ async def test_blocking_verbs_refuse_an_async_connection(app: Fenceline, databas
         with pytest.raises(TypeError, match="is async and cannot be used from blocking code"):
             app.sync.enqueue("work", connection=transaction.connection)
         await transaction.rollback()
+
+
+@blocking_drivers
+async def test_async_verbs_refuse_a_blocking_connection(
+    app: Fenceline, database: str, worker: Worker, opener: Opener
+) -> None:
+    async with opener(database) as transaction:
+        with pytest.raises(TypeError, match=r"is blocking and cannot be used from async code: use .* `\.sync`"):
+            await app.enqueue("work", connection=transaction.connection)
+        await transaction.commit()
+    assert await worker.count_jobs() == 0
 
 
 async def test_what_is_no_connection_is_refused_by_name(app: Fenceline, database: str, worker: Worker) -> None:

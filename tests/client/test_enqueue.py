@@ -8,7 +8,9 @@ from tests.client.conftest import Worker
 from tests.conftest import Connect
 
 from fenceline import (
+    Context,
     Draining,
+    EnqueueOptions,
     Fenceline,
     FencelineError,
     InvalidArgs,
@@ -19,7 +21,7 @@ from fenceline import (
     Retry,
     Status,
 )
-from fenceline.client.options import KNOWN
+from fenceline.client.enqueue_options import KNOWN
 from fenceline.errors import (
     InvalidMaxAttempts,
     InvalidName,
@@ -110,9 +112,43 @@ async def test_two_handlers_of_one_kind_are_refused(app: Fenceline) -> None:
         async def another() -> None: ...
 
 
-async def test_the_decorator_needs_its_parentheses(app: Fenceline) -> None:
-    with pytest.raises(TypeError, match="mind the parentheses"):
-        app.job()(object())  # type: ignore[call-overload]
+async def test_the_decorator_needs_no_parentheses(app: Fenceline) -> None:
+    @app.job
+    async def ingest(ctx: Context, path: str) -> int:
+        return len(path)
+
+    assert (await (await ingest.enqueue(path="a")).get()).args == {"path": "a"}
+
+
+async def test_the_decorator_takes_a_function_or_settings_by_name(app: Fenceline) -> None:
+    with pytest.raises(TypeError, match="decorates a function, not <object"):
+        app.job()(object())  # type: ignore[call-overload]  # wrong on purpose
+    with pytest.raises(TypeError, match="no setting lain: use kind, lane, "):
+        app.job(lain="interactive")  # type: ignore[call-overload]  # wrong on purpose
+
+
+async def test_a_number_for_retry_is_how_many_attempts(app: Fenceline, worker: Worker) -> None:
+    @app.job(retry=5)
+    async def ingest() -> None: ...
+
+    jobs = [await ingest.enqueue(), await ingest.options(retry=7).enqueue()]
+
+    assert [(await job.get()).max_attempts for job in jobs] == [5, 7]
+    assert await worker.connection.fetchval("select count(retry) from fenceline.job") == 0
+    with pytest.raises(ValueError, match=r"retry 0 is not a policy: use a fenceline\.Retry, or how many attempts"):
+        app.job(retry=0)
+
+
+async def test_a_handler_stands_for_its_kind(app: Fenceline) -> None:
+    @app.job(kind="files.ingest", priority=4)
+    async def ingest(path: str) -> None: ...
+
+    job = await app.enqueue(ingest, {"path": "a"}, lane="interactive")
+    record = await job.get()
+
+    assert (record.kind, record.lane, record.priority, record.args) == ("files.ingest", "interactive", 4, {"path": "a"})
+    with pytest.raises(InvalidArgs):
+        await app.enqueue(ingest, {"paht": "a"})
 
 
 # Options -------------------------------------------------------------------------------------------------------
@@ -148,8 +184,10 @@ async def test_every_option_is_one_that_the_database_knows(app: Fenceline, worke
         "lane": "default",
         "priority": 1,
         "run_at": SOON,
+        "run_in": 60,
         "expires_at": SOON,
         "dedupe_key": "d",
+        "dedupe_until": "finished",
         "idempotency_key": "i",
         "max_attempts": 2,
         "labels": {"a": "b"},
@@ -161,15 +199,18 @@ async def test_every_option_is_one_that_the_database_knows(app: Fenceline, worke
         "requires_hash": "abc",
         "after": [first],
         "identity": "who",
+        "runner": "worker-1",
         "tenant": "acme",
         "timeout": 1.0,
         "retry": Retry(),
+        "actor": "ann",
         "connection": worker.connection,
     }
     assert given.keys() == KNOWN
 
     for name, value in given.items():
-        options = {name: value} | ({"key": "k"} if name == "key_limit" else {})
+        needs = {"key_limit": {"key": "k"}, "dedupe_until": {"dedupe_key": "u"}}
+        options = {name: value} | needs.get(name, {})
         job = await app.enqueue("work", None, **options)
         assert await job.status() in {Status.QUEUED, Status.SCHEDULED, Status.WAITING, Status.AWAITING_APPROVAL}
 
@@ -181,6 +222,18 @@ async def test_a_dedupe_key_returns_the_job_that_is_there(app: Fenceline) -> Non
     assert (first.created, second.created) == (True, False)
     assert first == second
     assert len({first, second}) == 1
+
+
+async def test_a_job_found_in_a_transaction_does_not_start_before_the_commit(
+    app: Fenceline, worker: Worker, connect: Connect
+) -> None:
+    connection = await connect()
+    await app.enqueue("work", dedupe_key="k")
+    async with connection.transaction():
+        assert not (await app.enqueue("work", dedupe_key="k", connection=connection)).created
+        assert not (await app.enqueue("work", dedupe_key="k")).created  # a transaction of its own guards nothing
+        assert await worker.claim() == {}
+    assert len(await worker.claim()) == 1
 
 
 async def test_a_key_lets_one_job_at_a_time_be_claimed(app: Fenceline, worker: Worker) -> None:
@@ -220,7 +273,16 @@ async def test_after_takes_handles_and_ids_and_single_ones(app: Fenceline) -> No
 
 async def test_after_a_missing_job_is_refused(app: Fenceline) -> None:
     with pytest.raises(MissingDependency):
-        await app.enqueue("work", after=["0003-G923-0VQV-SQ"])
+        await app.enqueue("work", after=["0003-G923-0VQV-SW0"])
+
+
+async def test_run_in_takes_seconds_or_a_timedelta(app: Fenceline) -> None:
+    jobs = [await app.enqueue("work", run_in=wait) for wait in (60, 60.0, timedelta(minutes=1))]
+
+    for record in [await job.get() for job in jobs]:
+        assert record.status is Status.SCHEDULED
+        assert record.run_at is not None
+        assert timedelta(seconds=59) < record.run_at - record.created_at < timedelta(seconds=70)
 
 
 async def test_a_job_that_needs_approval(app: Fenceline) -> None:
@@ -238,7 +300,7 @@ async def test_a_job_that_needs_approval(app: Fenceline) -> None:
         ({"run_at": datetime(2030, 1, 1)}, InvalidOption, "use a datetime with a timezone"),  # noqa: DTZ001
         ({"run_at": "tomorrow"}, InvalidOption, "run_at 'tomorrow' is not a moment"),
         ({"prioritty": 1}, InvalidOption, "unknown option prioritty"),
-        ({"retry": 5}, InvalidOption, "retry 5 is not a policy"),
+        ({"retry": True}, InvalidOption, "retry True is not a policy"),
         ({"after": [17]}, InvalidOption, r"after \[17\] does not name jobs"),
         ({"after": {"policy": "success"}}, InvalidOption, "after"),
         ({"snapshot": object()}, InvalidOption, "options cannot be written as JSON"),
@@ -318,7 +380,7 @@ async def test_by_name_with_the_handler_at_hand_validates(app: Fenceline, worker
     assert (await (await app.enqueue("ingest", {"path": "a"})).get()).lane == "interactive"
     for args in ({"path": 1}, {}, {"path": "a", "more": 1}, {"self": 1}, {1: 2}, ["a"]):
         with pytest.raises(InvalidArgs):
-            await app.enqueue("ingest", args)  # type: ignore[arg-type]
+            await app.enqueue("ingest", args)  # type: ignore[arg-type]  # wrong on purpose
     assert await worker.count_jobs() == 1
 
 
@@ -330,7 +392,7 @@ async def test_a_kind_that_is_no_name_is_refused(app: Fenceline, kind: str) -> N
 
 async def test_args_that_are_no_object_are_refused(app: Fenceline, worker: Worker) -> None:
     with pytest.raises(FencelineError):
-        await app.enqueue("work", [1, 2])  # type: ignore[arg-type]
+        await app.enqueue("work", [1, 2])  # type: ignore[call-overload]  # wrong on purpose
     assert await worker.count_jobs() == 0
 
 
@@ -377,6 +439,41 @@ async def test_many_with_a_dedupe_key_are_one(app: Fenceline) -> None:
 
     assert [job.created for job in jobs] == [True, False]
     assert jobs[0] == jobs[1]
+
+
+async def test_each_of_many_has_options_of_its_own(app: Fenceline, worker: Worker) -> None:
+    @app.job(priority=2)
+    async def ingest(path: str) -> None: ...
+
+    many = [{"path": text} for text in "abcd"]
+    each: list[EnqueueOptions] = [{"key": "k", "labels": {"a": "b"}}, {"dedupe_key": "d"}, {"dedupe_key": "d"}, {}]
+    jobs = await ingest.options(lane="interactive").enqueue_many(many, each=each)
+    records = [await job.get() for job in jobs]
+
+    assert [job.created for job in jobs] == [True, True, False, True]
+    assert jobs[1] == jobs[2]
+    assert [(record.args["path"], record.key, record.dedupe_key, record.labels) for record in records] == [
+        ("a", "k", None, {"a": "b"}), ("b", None, "d", None), ("b", None, "d", None), ("d", None, None, None),
+    ]  # fmt: skip
+    assert {(record.lane, record.priority) for record in records} == {("interactive", 2)}
+    blocking = ingest.sync.enqueue_many([{"path": "e"}], each=[{"priority": 7}])
+    assert blocking[0].get().priority == 7
+    assert await worker.count_jobs() == 4
+
+
+async def test_options_of_each_must_fit(app: Fenceline, worker: Worker) -> None:
+    @app.job
+    async def ingest(path: str) -> None: ...
+
+    for each, message in (
+        ([{}, {}], "2 options for 1 jobs"),
+        ([{"actor": "ann"}], "one connection and one actor"),
+        ([{"prioritty": 1}], "unknown option prioritty"),
+        ([{"key": ""}], "key"),
+    ):
+        with pytest.raises(InvalidOption, match=message):
+            await ingest.enqueue_many([{"path": "a"}], each=each)  # type: ignore[arg-type]  # on purpose
+    assert await worker.count_jobs() == 0
 
 
 async def test_many_with_an_idempotency_key_can_be_sent_again(app: Fenceline, worker: Worker) -> None:

@@ -9,6 +9,7 @@ from tests.client.conftest import Worker
 from tests.conftest import Connect
 
 from fenceline import Context, Fenceline, InvalidArgs, WrongStatus
+from fenceline.client.app_parts import app_parts
 from fenceline.errors import DependencyCycle, EmptyGroup, InvalidOption, MissingDependency
 from fenceline.model.public_id import format_id, parse_id
 
@@ -19,13 +20,13 @@ def handlers(app: Fenceline) -> None:
         return part
 
     @app.job()
-    async def synthesize(*, ctx: Context) -> None: ...
+    async def synthesize(ctx: Context) -> None: ...
 
 
 async def test_a_group_is_one_statement_and_its_handles_work(app: Fenceline, worker: Worker) -> None:
     handlers(app)
     async with app.group("release-7") as g:
-        first = await g.enqueue(app.handlers["subtask"], {"part": 1}, priority=4)
+        first = await g.enqueue(app_parts(app).handlers["subtask"], {"part": 1}, priority=4)
         more = await g.enqueue_many("subtask", [{"part": 2}, {"part": 3}], labels={"of": "release"})
         follower = await g.then("synthesize", policy="always")
         other = await g.enqueue("known.elsewhere", {"any": "thing"})
@@ -132,7 +133,7 @@ async def test_a_group_does_not_wait_for_itself(app: Fenceline, worker: Worker) 
     with pytest.raises(DependencyCycle):
         async with app.group("round") as g:
             await g.enqueue("part", after={"group": "round"})
-    with pytest.raises(InvalidOption, match="after= has no place"):
+    with pytest.raises(InvalidOption, match="after= cannot be used"):
         async with app.group() as g:
             await g.then("whole", after=["x"])
     assert await worker.count_jobs() == 1

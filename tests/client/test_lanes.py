@@ -41,9 +41,14 @@ async def test_a_drained_lane_accepts_jobs_and_starts_none(app: Fenceline, worke
     await worker.start(job)
 
 
+async def test_set_makes_a_lane_that_is_not_there(app: Fenceline) -> None:
+    assert (await app.lanes.set("imports", slots=2)).slots == 2
+    assert (await app.lanes.set("imports", slots=3)).slots == 3
+
+
 async def test_what_is_wrong_with_a_lane_is_said(app: Fenceline) -> None:
     with pytest.raises(UnknownLane, match="nowhere"):
-        await app.lanes.set("nowhere", slots=1)
+        await app.lanes.drain("nowhere")
     with pytest.raises(InvalidLane):
         await app.lanes.set("default", slots=-1)
     with pytest.raises(InvalidLane, match="colour"):

@@ -1,5 +1,6 @@
 """Schedules from Python: declared in code, changed by operators, fired by a scheduler."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Any
@@ -10,8 +11,11 @@ from tests.conftest import Connect
 from tests.sql.clock import START, clock_sql
 
 from fenceline import Fenceline, InvalidArgs, InvalidSchedule, Retry, UnknownSchedule
-from fenceline.client.scheduler import Scheduler, declare_schedules
-from fenceline.errors import InvalidOption
+from fenceline.client.app_parts import app_parts
+from fenceline.client.schedule_decorator import declare_schedules
+from fenceline.database.call import Call
+from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable, FencelineError, InvalidOption
+from fenceline.runtime.scheduler import Scheduler
 
 NOON = datetime.fromisoformat(START)
 
@@ -21,7 +25,7 @@ class Time:
 
     def __init__(self, app: Fenceline, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
         self._connection = connection
-        self._scheduler = Scheduler(app.caller().call)
+        self._scheduler = Scheduler(app_parts(app).database().call)
 
     async def passes(self, **duration: float) -> int:
         """So much time; returns how many jobs were made."""
@@ -42,7 +46,7 @@ async def test_a_declared_schedule_fires(app: Fenceline, time: Time) -> None:
     async def report(path: PurePosixPath) -> str:
         return str(path)
 
-    await declare_schedules(app)
+    await declare_schedules(app_parts(app))
     schedule = await app.schedules.get("report.daily")
     assert (schedule.kind, schedule.cron, schedule.args) == ("report.daily", "0 3 * * *", {"path": "/data"})
     assert [run.isoformat() for run in schedule.next_runs(2)] == [
@@ -64,7 +68,7 @@ async def test_a_declared_schedule_fires(app: Fenceline, time: Time) -> None:
 async def test_schedules_by_kind_and_several_of_one(app: Fenceline, time: Time) -> None:
     app.schedule(kind="elsewhere", every=60, name="often")
     app.schedule("30 12 * * *", kind="elsewhere", name="once-a-day", max_attempts=1)
-    await declare_schedules(app)
+    await declare_schedules(app_parts(app))
     assert [schedule.name for schedule in await app.schedules.list()] == ["often", "once-a-day"]
     await time.passes(seconds=0)
     assert [await time.passes(minutes=1) for _ in range(3)] == [1, 1, 1]
@@ -75,12 +79,12 @@ async def test_what_operators_say_survives_the_next_start(app: Fenceline, time: 
         app.schedule("0 * * * *", kind="work", name="s")
 
     declare(app)
-    await declare_schedules(app)
+    await declare_schedules(app_parts(app))
     await app.schedules.pause("s", actor="ann")
     await app.schedules.set("s", cron="30 * * * *", windows=[{"from": "13:00", "to": "14:00"}], actor="ann")
     async with Fenceline(database) as second:
         declare(second)
-        await declare_schedules(second)
+        await declare_schedules(app_parts(second))
     schedule = await app.schedules.get("s")
     assert (schedule.paused, schedule.cron, schedule.source, schedule.changed_by) == (True, "30 * * * *", "code", "ann")
     assert schedule.next_runs() == []
@@ -148,10 +152,31 @@ async def test_one_bad_schedule_does_not_stop_the_others(
     assert (await app.schedules.get("a")).error is None
 
 
+@pytest.mark.parametrize("error", [DatabaseUnavailable, ConnectionLost, DatabaseBusy])
+async def test_a_database_that_is_away_is_no_fault_of_the_schedule(
+    app: Fenceline, time: Time, error: type[FencelineError]
+) -> None:
+    """It stays due, and fires when the database is back: not a minute later, and with nothing to explain."""
+    await app.schedules.create("a", kind="work", every=60)
+    await time.passes(seconds=0)
+    call = app_parts(app).database().call
+
+    async def away(asked: Call[Any]) -> Any:
+        if "fire_schedule" in asked.sql:
+            raise error("for a moment")
+        return await call(asked)
+
+    await time._connection.execute("update public.test_clock set now = now + interval '60 seconds'")
+    with contextlib.suppress(DatabaseUnavailable, ConnectionLost):
+        assert (await Scheduler(away).run_once()).fired == 0
+    assert (await app.schedules.get("a")).error is None
+    assert await time.passes(seconds=1) == 1
+
+
 async def test_more_schedules_than_one_look_reads(app: Fenceline, time: Time) -> None:
     for number in range(230):
         app.schedule(every=60, kind="work", name=f"s{number}")
-    await declare_schedules(app)
+    await declare_schedules(app_parts(app))
     await time.passes(seconds=0)
     assert await time.passes(seconds=60) == 230
 
@@ -191,21 +216,21 @@ async def test_what_else_is_wrong(app: Fenceline) -> None:
         app.schedule(kind="work")
     with pytest.raises(InvalidSchedule, match="cron <Handler forgotten> is not valid"):
 
-        @app.schedule  # type: ignore[arg-type]
+        @app.schedule  # type: ignore[arg-type]  # wrong on purpose
         @app.job()
         async def forgotten() -> None: ...
 
     app.schedule(kind="work", every=60)
     with pytest.raises(InvalidSchedule, match="schedule 'work' is declared twice: give one of them another name="):
         app.schedule(kind="work", every=120)
-    with pytest.raises(TypeError, match=r"@app.schedule\(...\) stands above @app.job\(\)"):
+    with pytest.raises(TypeError, match=r"@app.schedule\(...\) stands above @app.job"):
 
-        @app.schedule(every=60)  # type: ignore[type-var]
+        @app.schedule(every=60)  # type: ignore[type-var]  # wrong on purpose
         def wrong_order() -> None: ...
 
     with pytest.raises(InvalidOption, match="unknown option colour"):
-        app.schedule(kind="other", every=60, colour="red")  # type: ignore[call-arg]
-    with pytest.raises(InvalidSchedule, match="a schedule has no connection"):
+        app.schedule(kind="other", every=60, colour="red")  # type: ignore[call-arg]  # wrong on purpose
+    with pytest.raises(InvalidSchedule, match="cannot be used with a schedule"):
         app.schedule(kind="other", every=60, connection=object())
     with pytest.raises(InvalidSchedule, match="timezone 'Nowhere' is unknown"):
         await app.schedules.set("work", timezone="Nowhere")
@@ -219,14 +244,14 @@ async def test_args_that_do_not_fit_the_handler_are_found_at_the_start(app: Fenc
     async def count(n: int) -> None: ...
 
     with pytest.raises(InvalidArgs, match="args of kind 'count' do not fit its handler"):
-        await declare_schedules(app)
+        await declare_schedules(app_parts(app))
     assert await app.schedules.list() == []
 
 
 async def test_the_next_tick_is_told(app: Fenceline, time: Time) -> None:
     await app.schedules.create("s", kind="work", every=60)
     await app.schedules.create("t", kind="work", every=7)
-    first = await Scheduler(app.caller().call).run_once()
+    first = await Scheduler(app_parts(app).database().call).run_once()
     epoch = int(NOON.astimezone(UTC).timestamp())
     assert (first.fired, first.next_seconds) == (0, 7 - epoch % 7)
-    assert (await Scheduler(app.caller().call).run_once()).next_seconds is None
+    assert (await Scheduler(app_parts(app).database().call).run_once()).next_seconds is None

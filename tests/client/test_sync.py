@@ -16,8 +16,16 @@ import pytest
 from tests.client.conftest import Worker
 
 from fenceline import DatabaseUnavailable, Fenceline, InvalidArgs, NotFound, Status, SyncJob, WrongStatus
-from fenceline.client import job_verbs, sync_job_verbs, sync_verbs, verbs
-from fenceline.client.sync_job_verbs import SyncEnqueuer
+from fenceline.client.app_parts import app_parts
+from fenceline.client.enqueuer import Enqueuer
+from fenceline.client.job import Job
+from fenceline.client.jobs import Jobs
+from fenceline.client.lanes import Lanes
+from fenceline.client.sync_enqueuer import SyncEnqueuer
+from fenceline.client.sync_jobs import SyncJobs
+from fenceline.client.sync_lanes import SyncLanes
+from fenceline.client.sync_system import SyncSystem
+from fenceline.client.system import System
 from fenceline.errors import UnknownLane
 from fenceline.model.public_id import format_id
 
@@ -46,8 +54,9 @@ def finish(database: str, job: SyncJob[Any], result: str) -> None:
 
 
 def test_the_twin_has_every_verb() -> None:
-    twins = [(getattr(job_verbs, name), getattr(sync_job_verbs, f"Sync{name}")) for name in ("Job", "Enqueuer")]
-    twins += [(getattr(verbs, name), getattr(sync_verbs, f"Sync{name}")) for name in ("Jobs", "Lanes", "System")]
+    twins = [
+        (Job, SyncJob), (Enqueuer, SyncEnqueuer), (Jobs, SyncJobs), (Lanes, SyncLanes), (System, SyncSystem),
+    ]  # fmt: skip
     for original, twin in twins:
         for verb, function in inspect.getmembers(original, inspect.isfunction):
             blocking = getattr(twin, verb)
@@ -70,7 +79,7 @@ def test_every_verb_blocks(blocking: Fenceline, database: str) -> None:
     assert job.result(timeout=20) == datetime(2026, 1, 31, tzinfo=UTC)
     assert job.wait(timeout=20) is Status.SUCCEEDED
     assert job.get() == queue.jobs.get(job.id)
-    assert (job.logs(), job.progress().phase) == ([], None)
+    assert (job.logs(), job.steps(), job.phases(), job.progress().phase) == ([], [], [], None)
     again = job.retry()
     assert isinstance(again, SyncJob)
     assert again.cancel("enough") is Status.CANCELLED
@@ -80,7 +89,7 @@ def test_every_verb_blocks(blocking: Fenceline, database: str) -> None:
     with pytest.raises(NotFound):
         again.get()
 
-    assert when.options(needs_approval=True).sync.enqueue(2).approve() is Status.QUEUED
+    assert when.options(needs_approval=True).sync.enqueue(2).approve(actor="ann") is Status.QUEUED
     assert queue.enqueue("other", {"n": 1}, needs_approval=True).reject() is Status.CANCELLED
     assert len(when.sync.enqueue_many([{"day": 1}, {"day": 2}])) == 2
     assert isinstance(when.sync, SyncEnqueuer)
@@ -179,7 +188,7 @@ def test_after_a_fork_parent_and_child_go_on(blocking: Fenceline) -> None:
     job = blocking.sync.enqueue("work")
 
     def fork_while_the_lock_is_held() -> int:
-        with blocking.sync.caller()._guard:
+        with app_parts(blocking).sync_database()._guard:
             return os.fork()
 
     child = fork_while_the_lock_is_held()

@@ -10,10 +10,11 @@ import pytest
 from tests.client.conftest import Worker
 
 from fenceline import DatabaseUnavailable, Fenceline, Job, NotFound, Status
-from fenceline.client import waiting
-from fenceline.client.caller import Caller
-from fenceline.database.calls import Call
+from fenceline.client.app_parts import app_parts
+from fenceline.database.call import Call
 from fenceline.model.public_id import format_id, parse_id
+from fenceline.runtime import outcome_waiter
+from fenceline.runtime.database import Database
 
 NEVER = 3600.0
 LISTENERS_SQL = "select pid from pg_stat_activity where datname = current_database() and query ilike 'listen %'"
@@ -23,20 +24,20 @@ LISTENERS_SQL = "select pid from pg_stat_activity where datname = current_databa
 def statements(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Counts the client's statements by the function that they call."""
     counter: Counter[str] = Counter()
-    real = Caller.call
+    real = Database.call
 
-    async def count(self: Caller, call: Call[Any], connection: Any = None) -> Any:
+    async def count(self: Database, call: Call[Any], connection: Any = None) -> Any:
         counter[call.sql.partition("fenceline.")[2].partition("(")[0]] += 1
         return await real(self, call, connection)
 
-    monkeypatch.setattr(Caller, "call", count)
+    monkeypatch.setattr(Database, "call", count)
     return counter
 
 
 @pytest.fixture
 def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first looks at a job only a notification brings news."""
-    monkeypatch.setattr(waiting, "POLL_SECONDS", NEVER)
+    monkeypatch.setattr(outcome_waiter, "POLL_SECONDS", NEVER)
 
 
 async def listener(worker: Worker) -> int:
@@ -53,7 +54,7 @@ async def listener(worker: Worker) -> int:
 async def settle_in(worker: Worker) -> None:
     """Let a waiting room get past its first looks."""
     await listener(worker)
-    await asyncio.sleep(4 * waiting.SECOND_LOOK_SECONDS)
+    await asyncio.sleep(4 * outcome_waiter.SECOND_LOOK_SECONDS)
 
 
 def start_waiting(job: Job[Any], timeout: float = 30) -> "asyncio.Task[Any]":
@@ -126,8 +127,8 @@ async def test_many_waiters_for_one_job(
 
 
 async def test_the_watch_is_renewed(app: Fenceline, worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "WATCH_SECONDS", 0.4)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(outcome_waiter, "WATCH_SECONDS", 0.4)
+    monkeypatch.setattr(outcome_waiter, "POLL_SECONDS", 0.1)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -143,7 +144,7 @@ async def test_the_watch_is_renewed(app: Fenceline, worker: Worker, monkeypatch:
 async def test_newcomers_do_not_keep_the_room_from_polling(
     app: Fenceline, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.3)
+    monkeypatch.setattr(outcome_waiter, "POLL_SECONDS", 0.3)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -171,7 +172,7 @@ async def test_newcomers_do_not_keep_the_room_from_polling(
 async def test_a_listener_that_dies_is_replaced(
     app: Fenceline, worker: Worker, no_polling: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "RECONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(outcome_waiter, "RECONNECT_SECONDS", 0.05)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -187,7 +188,7 @@ async def test_a_listener_that_dies_is_replaced(
 async def test_what_ended_while_nobody_listened_is_found_after_the_reconnect(
     app: Fenceline, worker: Worker, no_polling: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "RECONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(outcome_waiter, "RECONNECT_SECONDS", 0.3)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -200,7 +201,7 @@ async def test_what_ended_while_nobody_listened_is_found_after_the_reconnect(
 async def test_polling_goes_on_while_there_is_no_listener(
     app: Fenceline, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "RECONNECT_SECONDS", NEVER)
+    monkeypatch.setattr(outcome_waiter, "RECONNECT_SECONDS", NEVER)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -214,8 +215,8 @@ async def test_polling_goes_on_while_there_is_no_listener(
 async def test_a_room_nobody_waits_in_gives_its_connection_back(
     app: Fenceline, worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LINGER_SECONDS", 0.0)
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(outcome_waiter, "LINGER_SECONDS", 0.0)
+    monkeypatch.setattr(outcome_waiter, "POLL_SECONDS", 0.1)
     job = await app.enqueue("work")
     result = start_waiting(job)
     await settle_in(worker)
@@ -279,7 +280,7 @@ async def test_a_timeout_leaves_nothing_behind(app: Fenceline, worker: Worker) -
     with pytest.raises(TimeoutError):
         await job.wait(timeout=0.2)
     assert 0.3 < time.monotonic() - started < 10
-    assert app.caller()._room._waiting == {}
+    assert app_parts(app).database()._waiter._waiting == {}
 
     await worker.run(job, result=1)
     assert await job.result(timeout=20) == 1

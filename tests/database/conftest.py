@@ -16,11 +16,17 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Connect: TypeAlias = Callable[[], Awaitable[Connection]]
 ReadCatalogue: TypeAlias = Callable[[Connection], Awaitable[list[str]]]
 
-# Everything that makes a schema what it is, by name, without oids and times.
+# Everything that makes a schema what it is, by name, without oids and times. An empty acl is the default one, and
+# the order of an acl says who was granted first.
 CATALOGUE = """
-select format('schema %s', nspacl) as line from pg_namespace where nspname = 'fenceline'
+select format('schema %s',
+              (select array_agg(i::text order by i::text)
+               from unnest(coalesce(nspacl, acldefault('n', nspowner))) i)) as line
+from pg_namespace where nspname = 'fenceline'
 union all
-select format('relation %s %s %s %s %s %s %s', oid::regclass, relkind, relpersistence, reloptions, relacl,
+select format('relation %s %s %s %s %s %s %s', oid::regclass, relkind, relpersistence, reloptions,
+              (select array_agg(i::text order by i::text) from unnest(coalesce(relacl,
+                acldefault(case relkind when 'S' then 's' else 'r' end::"char", relowner))) i),
               pg_get_userbyid(relowner), pg_get_expr(relpartbound, oid))
 from pg_class where relnamespace = 'fenceline'::regnamespace
 union all
@@ -40,7 +46,11 @@ union all
 select 'trigger ' || pg_get_triggerdef(t.oid)
 from pg_trigger t join pg_class c on c.oid = t.tgrelid where c.relnamespace = 'fenceline'::regnamespace
 union all
-select format('function %s %s %s', proacl, pg_get_userbyid(proowner), pg_get_functiondef(oid))
+select format('function %s %s %s',
+              (select array_agg(i::text order by i::text)
+               from unnest(coalesce(proacl, acldefault('f', proowner))) i),
+              pg_get_userbyid(proowner),
+              pg_get_functiondef(oid))
 from pg_proc where pronamespace = 'fenceline'::regnamespace and prokind in ('f', 'p')
 union all
 select format('view %s %s', oid::regclass, pg_get_viewdef(oid))
@@ -50,7 +60,7 @@ select format('type %s %s', oid::regtype, typtype) from pg_type where typnamespa
 union all
 select format('migration %s %s %s %s', number, name, checksum, compatible_from) from fenceline.migration
 union all
-select format('code %s', checksum) from fenceline.code
+select format('code %s %s %s', checksum, number, files) from fenceline.code
 order by line
 """
 
@@ -105,7 +115,8 @@ def write_schema(tmp_path: Path) -> Callable[..., SchemaFiles]:
         ours = files("fenceline") / "sql"
         texts = {
             "bootstrap.sql": (ours / "bootstrap.sql").read_text(),
-            "functions/schema_version.sql": (ours / "functions" / "schema_version.sql").read_text(),
+            "functions/schema_version.sql": (ours / "functions" / "rules" / "schema_version.sql").read_text(),
+            "functions/code_number.sql": (ours / "functions" / "rules" / "code_number.sql").read_text(),
         }
         for number, text in enumerate(migrations, start=1):
             header = "" if text.startswith("--") else "-- compatible_from: 1\n"

@@ -23,6 +23,7 @@ import psutil
 import psycopg
 import pytest
 
+from fenceline.database.dsn import Source
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.errors import EmbeddedError
 
@@ -392,3 +393,13 @@ def test_deleted_folder_does_not_upset_leaving(folder: Path) -> None:
     shutil.rmtree(folder)
     embedded.stop()
     kill(pid)
+
+
+def test_a_source_is_described_by_its_folder_or_without_its_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FENCELINE_DSN", raising=False)
+    assert Source(home=tmp_path).describe() == f"embedded database in {tmp_path}"
+    given = Source("postgresql://ann:s3cret@db:5432/app?sslmode=require&password=s3cret").describe()
+    assert given == "database postgresql://ann:••••@db:5432/app?sslmode=require&password=••••"
+    assert Source("host=db password=s3cret").describe() == "database ••••"

@@ -158,7 +158,7 @@ async def test_a_held_lock_delays_but_does_not_stall(connect_empty: Connect, wri
     await transaction.start()
     await holder.execute("select from fenceline.thing")
 
-    with pytest.raises(MigrationBlocked, match="nothing was changed"):
+    with pytest.raises(MigrationBlocked, match="run `fenceline migrate` again"):
         await asyncio.wait_for(migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=2), 10)
     retrying = asyncio.create_task(migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=50))
     await asyncio.sleep(0.3)

@@ -1,4 +1,5 @@
 from collections.abc import Awaitable, Callable
+from importlib.metadata import version
 from typing import TypeAlias
 
 import asyncpg
@@ -30,7 +31,7 @@ async def names(connection: Connection) -> list[str]:
     rows = await connection.fetch(
         """
         select p.oid::regprocedure::text as name from pg_proc p
-        where p.pronamespace = 'fenceline'::regnamespace and p.proname <> 'schema_version'
+        where p.pronamespace = 'fenceline'::regnamespace and p.proname not in ('schema_version', 'code_number')
         union all
         select c.oid::regclass::text from pg_class c
         where c.relnamespace = 'fenceline'::regnamespace and c.relkind = 'v' order by name
@@ -52,11 +53,50 @@ async def test_what_no_file_defines_is_dropped(connect_empty: Connect, write_sch
     await migrate(connection, files=write_schema(migrations=[TABLE], functions=DOUBLE, views=DOUBLED))
 
     report = await migrate(connection, files=write_schema(migrations=[TABLE], functions=DOUBLE))
-    assert report.dropped == ("fenceline.doubled",)
-    report = await migrate(connection, files=write_schema(migrations=[TABLE]))
-    assert report.dropped == ("fenceline.double(bigint)",)
+    assert (report.retired, report.dropped) == (("fenceline.doubled",), ())
+    assert "set aside fenceline.doubled" in str(report)
+    files = write_schema(migrations=[TABLE])
+    report = await migrate(connection, files=files, keep_seconds=0)
+    assert (report.retired, report.dropped) == (("fenceline.double(bigint)",), ())
+    assert await connection.fetchval("select twice from fenceline.doubled where id = 2") == 4
+
+    assert (await migrate(connection, files=files)).dropped == ()
+    report = await migrate(connection, files=files, keep_seconds=0)
+    assert set(report.dropped) == {"fenceline.doubled", "fenceline.double(bigint)"}
     assert "dropped fenceline.double(bigint)" in str(report)
     assert await names(connection) == []
+
+
+async def test_what_a_file_defines_again_is_not_dropped(connect_empty: Connect, write_schema: WriteSchema) -> None:
+    connection = await connect_empty()
+    with_it, without = write_schema(migrations=[TABLE], functions=DOUBLE), write_schema(migrations=[TABLE])
+    for files in (with_it, without, with_it, with_it):
+        report = await migrate(connection, files=files, keep_seconds=0)
+    assert report.dropped == ()
+    assert await names(connection) == ["fenceline.double(bigint)"]
+
+
+async def test_what_was_set_aside_stays_while_an_older_worker_lives(
+    connect_empty: Connect, write_schema: WriteSchema
+) -> None:
+    """One that was there before, or one of another version that came later."""
+    connection = await connect_empty()
+    table = """
+        create table fenceline.worker (version text, runner boolean default false, started_at timestamptz,
+                                       lease_until timestamptz default 'infinity', stopped_at timestamptz);
+    """
+    files = write_schema(migrations=[table])
+    await migrate(connection, files=write_schema(migrations=[table], functions=DOUBLE))
+    await connection.execute(
+        "insert into fenceline.worker (version, started_at) values ($1, now())", version("fenceline")
+    )
+    await migrate(connection, files=files)
+
+    assert (await migrate(connection, files=files, keep_seconds=0)).dropped == ()
+    await connection.execute("update fenceline.worker set started_at = clock_timestamp(), version = '0.0.1'")
+    assert (await migrate(connection, files=files, keep_seconds=0)).dropped == ()
+    await connection.execute("update fenceline.worker set stopped_at = clock_timestamp()")
+    assert (await migrate(connection, files=files, keep_seconds=0)).dropped == ("fenceline.double(bigint)",)
 
 
 CHANGES = {
@@ -89,10 +129,10 @@ async def test_an_upgrade_gives_what_a_fresh_install_gives(
     files = write_schema(migrations=[TABLE], functions=functions, views=views)
 
     await migrate(connection, files=files)
-
-    upgraded = await names(connection)
     if views:
         assert [int(row["twice"]) for row in await connection.fetch("select twice from fenceline.doubled")] == [2, 4]
+    await migrate(connection, files=files, keep_seconds=0)
+    upgraded = await names(connection)
     await connection.execute("drop schema fenceline cascade")
     await migrate(connection, files=files)
     assert upgraded == await names(connection)
@@ -122,6 +162,8 @@ async def test_a_function_that_a_table_needs_stays(connect_empty: Connect, write
         create table fenceline.thing (id bigint default fenceline.start());
     """
     await migrate(connection, files=write_schema(migrations=[table], functions=DOUBLE))
-    report = await migrate(connection, files=write_schema(migrations=[table]))
+    files = write_schema(migrations=[table])
+    await migrate(connection, files=files)
+    report = await migrate(connection, files=files, keep_seconds=0)
     assert report.dropped == ("fenceline.double(bigint)",)
     assert await names(connection) == ["fenceline.start()"]

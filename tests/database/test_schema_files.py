@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from fenceline.database.grants import code_checksum, file_checksums
 from fenceline.database.schema_files import SchemaFileInvalid, SchemaFiles, read_schema_files
 
 FUNCTION = "create or replace function fenceline.{name}() returns int language sql as 'select 1';"
@@ -57,3 +58,18 @@ def test_a_file_that_breaks_a_rule_is_refused(
     (root / path).write_text(text)
     with pytest.raises(SchemaFileInvalid, match=rule):
         read_schema_files(root)
+
+
+def test_a_folder_in_a_folder_changes_neither_the_order_nor_what_a_database_remembers(
+    tmp_path: Path, write_schema: Callable[..., SchemaFiles]
+) -> None:
+    texts = {name: "-- roles: none\n" + FUNCTION.format(name=name) for name in ("alpha", "beta", "gamma")}
+    flat = write_schema(functions=texts)
+    (root,) = tmp_path.iterdir()
+    (root / "functions" / "zone").mkdir()
+    (root / "functions" / "alpha.sql").rename(root / "functions" / "zone" / "alpha.sql")
+    nested = read_schema_files(root)
+    assert [file.name for file in nested.code] == [file.name for file in flat.code]
+    assert file_checksums(nested) == file_checksums(flat)
+    assert code_checksum(nested) == code_checksum(flat)
+    assert "functions/zone/alpha.sql" in [file.path for file in nested.code]

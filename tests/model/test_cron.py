@@ -114,4 +114,4 @@ def test_what_else_is_wrong_is_named() -> None:
     with pytest.raises(ValueError, match="every 0 is out of range"):
         read_timing(None, 0, "UTC")
     with pytest.raises(ValueError, match=r"every 1\.5 is not a whole number"):
-        read_timing(None, 1.5, "UTC")  # type: ignore[arg-type]
+        read_timing(None, 1.5, "UTC")  # type: ignore[arg-type]  # wrong on purpose

@@ -1,3 +1,5 @@
+import re
+
 import asyncpg
 import pytest
 from hypothesis import given
@@ -7,7 +9,6 @@ from fenceline.errors import InvalidId
 from fenceline.model.public_id import MAX_ID, format_id, parse_id
 
 DATA_SYMBOLS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-CHECK_SYMBOLS = DATA_SYMBOLS + "*~$=U"
 EDGES = [0, 1, 31, 32, 36, 37, 2**31, 2**60 - 1, 2**60, 2**62, MAX_ID - 1, MAX_ID]
 
 ids = st.integers(min_value=0, max_value=MAX_ID)
@@ -16,7 +17,7 @@ ids = st.integers(min_value=0, max_value=MAX_ID)
 @given(ids)
 def test_round_trip(value: int) -> None:
     text = format_id(value)
-    assert [len(group) for group in text.split("-")] == [4, 4, 4, 2]
+    assert [len(group) for group in text.split("-")] == [4, 4, 4, 3]
     assert parse_id(text) == value
 
 
@@ -26,15 +27,39 @@ def test_round_trip_at_the_edges(value: int) -> None:
 
 
 def test_known_ids() -> None:
-    assert format_id(0) == "0000-0000-0000-00"
-    assert format_id(123456789012345) == "0003-G923-0VQV-SQ"
-    assert format_id(MAX_ID) == "7ZZZ-ZZZZ-ZZZZ-Z5"
+    assert format_id(0) == "0000-0000-0000-000"
+    assert format_id(123456789012345) == "0003-G923-0VQV-SW0"
+    assert format_id(MAX_ID) == "7ZZZ-ZZZZ-ZZZZ-ZPP"
+
+
+@given(ids)
+def test_only_digits_capitals_and_hyphens(value: int) -> None:
+    """What a double click, a shell and a URL take as it is."""
+    assert re.fullmatch(r"[0-9A-Z-]+", format_id(value))
+
+
+#: As version 0.1 wrote them; each of its five further check symbols is among them.
+OLD = {
+    "0003-G923-0VQV-SQ": 123456789012345,
+    "0000-0000-0000-00": 0,
+    "7ZZZ-ZZZZ-ZZZZ-Z5": MAX_ID,
+    "0000-0000-0001-0*": 32,
+    "0000-0000-0001-1~": 33,
+    "0000-0000-0001-2$": 34,
+    "0000-0000-0001-3=": 35,
+    "0000-0000-0001-4U": 36,
+}
+
+
+@pytest.mark.parametrize("text, value", OLD.items())
+def test_ids_of_the_version_before_are_read(text: str, value: int) -> None:
+    assert parse_id(text) == parse_id(text.lower()) == value
 
 
 @given(st.lists(ids, min_size=2, max_size=2, unique=True))
 def test_text_sorts_as_the_numbers_do(pair: list[int]) -> None:
     low, high = sorted(pair)
-    assert format_id(low)[:-1] <= format_id(high)[:-1]
+    assert format_id(low)[:-2] < format_id(high)[:-2]
 
 
 @given(ids)
@@ -50,7 +75,7 @@ def test_parsing_tolerates_what_people_do(value: int) -> None:
 def test_every_single_wrong_symbol_is_noticed(value: int) -> None:
     symbols = format_id(value).replace("-", "")
     for place, right in enumerate(symbols):
-        for wrong in CHECK_SYMBOLS if place == len(symbols) - 1 else DATA_SYMBOLS:
+        for wrong in DATA_SYMBOLS:
             if wrong != right:
                 with pytest.raises(InvalidId):
                     parse_id(symbols[:place] + wrong + symbols[place + 1 :])
@@ -67,16 +92,17 @@ def test_every_swap_of_unequal_neighbours_is_noticed(value: int) -> None:
 
 
 BAD_TEXTS = [
-    ("", "14 symbols"),
-    ("0003-G923-0VQV-S", "14 symbols"),
-    ("0003-G923-0VQV-SQ0", "14 symbols"),
-    ("0003-G923-0VQU-SQ", "'U' is not a symbol"),
-    ("0003-G923-0VQ\u0131-SQ", "is not a symbol"),  # str.upper() would make this dotless i a 1
-    (" 003-G923-0VQV-SQ", "' ' is not a symbol"),
-    ("0003-G923-0VQV-S!", "'!' is not a check symbol"),
-    ("0003-G923-0VQV-SR", "check symbol does not fit"),
-    ("8000-0000-0000-0G", "larger than any id"),
-    ("ZZZZ-ZZZZ-ZZZZ-ZZ", "larger than any id"),
+    ("", "15 symbols"),
+    ("0003-G923-0VQV-S", "15 symbols"),
+    ("0003-G923-0VQV-SW00", "15 symbols"),
+    ("0003-G923-0VQU-SW0", "'U' is not a symbol"),
+    ("0003-G923-0VQ\u0131-SW0", "is not a symbol"),  # str.upper() would make this dotless i a 1
+    (" 003-G923-0VQV-SW0", "' ' is not a symbol"),
+    ("0003-G923-0VQV-SW!", "check symbols do not fit"),
+    ("0003-G923-0VQV-SWR", "check symbols do not fit"),
+    ("0003-G923-0VQV-SR", "check symbols do not fit"),
+    ("8000-0000-0000-00G", "larger than any id"),
+    ("ZZZZ-ZZZZ-ZZZZ-ZZZ", "larger than any id"),
 ]
 
 
@@ -117,6 +143,8 @@ async def test_sql_and_python_agree(database: str) -> None:
         assert [row["text"] for row in rows] == [format_id(value) for value in values]
         assert [row["parsed"] for row in rows] == values
         assert [row["typed"] for row in rows] == values
+        old = await connection.fetch("select fenceline.parse_public_id(t) from unnest($1::text[]) t", list(OLD))
+        assert [row[0] for row in old] == list(OLD.values())
         assert await connection.fetchval("select fenceline.public_id(null)") is None
         assert await connection.fetchval("select fenceline.parse_public_id(null)") is None
     finally:

@@ -1,4 +1,4 @@
-"""The public surface as a user writes it; checked by `mypy --strict`, with the plugin, never run."""
+"""The public surface as a user writes it; checked by mypy and pyright, both strict, never run."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -6,8 +6,11 @@ from datetime import UTC, datetime
 from typing import Any, assert_type
 
 from fenceline import (
+    BatchContext,
+    BatchHandler,
+    BatchItem,
+    Context,
     Fenceline,
-    Handler,
     Job,
     JobFailed,
     JobPage,
@@ -17,14 +20,12 @@ from fenceline import (
     Progress,
     Retry,
     Status,
+    SyncBatchContext,
+    SyncContext,
     SyncJob,
 )
 
 app = Fenceline("postgresql://localhost/queue", pool_size=2)
-
-
-class Context:
-    """Stands for any type of context: the parameter's name decides."""
 
 
 @dataclass
@@ -44,14 +45,29 @@ def shrink(path: str, *, quality: float) -> bytes:
     return path.encode()[: int(quality)]
 
 
-@app.job()
-async def with_keyword_context(path: str, chunk: int = 1, *, ctx: Context) -> dict[str, int]:
+@app.job
+async def count(ctx: Context, path: str, chunk: int = 1) -> dict[str, int]:
+    child = await ctx.enqueue(ingest, {"path": path})
+    assert_type(child, Job[Report])
+    assert_type(await ctx.enqueue("files.ingest", {"path": path}), Job[Any])
+    assert_type(await ctx.enqueue_many(ingest, [{"path": path}], after=child), list[Job[Report]])
     return {"rows": chunk}
 
 
-@app.job()
-async def with_first_context(ctx: Context, path: str) -> str:
+@app.job(retry=5)
+async def touch(ctx: Context, path: str) -> str:
     return path
+
+
+@app.job
+def compress(ctx: SyncContext, path: str, *, level: int = 3) -> str:
+    assert_type(ctx.enqueue(ingest, {"path": path}), SyncJob[Report])
+    assert_type(ctx.enqueue_many(ingest, [{"path": path}]), list[SyncJob[Report]])
+    return path
+
+
+@app.job
+async def bare() -> None: ...
 
 
 def refuse(path: str) -> None:
@@ -69,11 +85,12 @@ async def produce(connection: object) -> None:
     assert_type(await ingest.enqueue("a", 5), Job[Report])
     assert_type(await ingest.enqueue("a", chunk=5), Job[Report])
     assert_type(await (await shrink.enqueue("a", quality=0.5)).result(), bytes)
-    assert_type(await (await with_keyword_context.enqueue("a")).result(), dict[str, int])
-    assert_type(await with_keyword_context.enqueue(path="a", chunk=2), Job[dict[str, int]])
-    assert_type(await with_first_context.enqueue("a"), Job[str])
-    assert_type(await with_first_context.enqueue(path="a"), Job[str])
-    await with_keyword_context("a", ctx=Context())
+    assert_type(await (await count.enqueue("a")).result(), dict[str, int])
+    assert_type(await count.enqueue(path="a", chunk=2), Job[dict[str, int]])
+    assert_type(await touch.enqueue("a"), Job[str])
+    assert_type(await touch.options(retry=3, priority=1).enqueue(path="a"), Job[str])
+    assert_type(await compress.enqueue("a", level=9), Job[str])
+    assert_type(await bare.enqueue(), Job[None])
     await checked.enqueue("a")
 
     optioned = ingest.options(
@@ -91,6 +108,55 @@ async def produce(connection: object) -> None:
     assert_type(await ingest.enqueue_many([{"path": "a"}, {"path": "b"}]), list[Job[Report]])
     assert_type(await ingest.enqueue_many({"path": text} for text in "ab"), list[Job[Report]])
     assert_type(await app.enqueue("files.ingest", {"path": "a"}, priority=3), Job[Any])
+    assert_type(await app.enqueue(ingest, {"path": "a"}, priority=3), Job[Report])
+
+
+@app.job(batch=100, batch_wait=1.0)
+async def write(ctx: BatchContext, jobs: list[BatchItem[Report]]) -> None:
+    async with ctx.transaction() as conn:
+        await conn.execute("select 1")
+    for item in jobs:
+        assert_type(item.args, Report)
+        assert_type(item.args.rows, int)
+        assert_type(item.attempt, int)
+        item.succeed({"rows": item.args.rows})
+        item.fail(ValueError("no"))
+
+
+@app.job(batch=10, retry=3, lane="bulk")
+def write_blocking(ctx: SyncBatchContext, jobs: list[BatchItem[Report]]) -> None:
+    with ctx.transaction() as conn:
+        conn.execute("select 1")
+    for item in jobs:
+        assert_type(item.args, Report)
+
+
+@app.job(batch=10)
+async def write_plain(jobs: list[BatchItem[dict[str, int]]]) -> None:
+    assert_type(jobs[0].args, dict[str, int])
+
+
+@app.job(batch=10)
+def write_plain_blocking(jobs: list[BatchItem[Report]]) -> None:
+    assert_type(jobs[0].args, Report)
+
+
+async def produce_for_batches() -> None:
+    assert_type(write, BatchHandler[Report])
+    assert_type(await write.enqueue(Report(rows=1)), Job[Any])
+    assert_type(await write_blocking.options(priority=1).enqueue(Report(rows=1)), Job[Any])
+    assert_type(await write.enqueue_many([Report(rows=1), {"rows": 2}]), list[Job[Any]])
+    assert_type(write_plain_blocking.sync.enqueue(Report(rows=1)), SyncJob[Any])
+    assert_type(await write_plain.enqueue({"rows": 1}), Job[Any])
+    assert_type(await app.enqueue(write, {"rows": 1}), Job[Any])
+
+
+async def together() -> None:
+    async with app.group() as group:
+        assert_type(await group.enqueue(ingest, {"path": "a"}), Job[Report])
+        assert_type(await group.enqueue("files.ingest", {"path": "a"}), Job[Any])
+        assert_type(await group.enqueue_many(count, [{"path": "a"}]), list[Job[dict[str, int]]])
+        assert_type(await group.then(touch, {"path": "a"}, policy="always"), Job[str])
 
 
 async def watch(job: Job[Report]) -> None:
@@ -127,7 +193,7 @@ async def administer() -> None:
     await app.system.drain()
     await app.migrate()
     async with app:
-        assert_type(app.handlers, dict[str, Handler[Any, Any]])
+        assert_type(await app.dsn(), str)
 
 
 def block() -> None:
@@ -135,8 +201,9 @@ def block() -> None:
     assert_type(job, SyncJob[Report])
     assert_type(job.result(timeout=5), Report)
     assert_type(ingest.options(priority=1).sync.enqueue("a"), SyncJob[Report])
-    assert_type(with_keyword_context.sync.enqueue("a"), SyncJob[dict[str, int]])
+    assert_type(count.sync.enqueue("a"), SyncJob[dict[str, int]])
     assert_type(ingest.sync.enqueue_many([{"path": "a"}]), list[SyncJob[Report]])
     assert_type(app.sync.enqueue("other", {"n": 1}), SyncJob[Any])
+    assert_type(app.sync.enqueue(ingest, {"path": "a"}), SyncJob[Report])
     assert_type(app.sync.jobs.list(), JobPage)
     app.sync.close()

@@ -1,38 +1,48 @@
 """The application object: where handlers are registered and jobs come from."""
 
-import asyncio
-import importlib
 import inspect
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
-from fenceline.client.caller import Caller
+from fenceline.backends.chosen import choose_delivery
+from fenceline.client.app_parts import AppParts
+from fenceline.client.codec import codec_from_environment
+from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.groups import Group
-from fenceline.client.handler import Handler, HandlerSettings, JobDecorator
-from fenceline.client.job_verbs import Job
-from fenceline.client.options import EnqueueOptions
-from fenceline.client.schedule_verbs import Schedules
-from fenceline.client.schedules import Declarations, ScheduleDecorator, ScheduleSettings
-from fenceline.client.stats_verbs import Statistics
+from fenceline.client.handler import Handler
+from fenceline.client.job import Job
+from fenceline.client.job_decorator import JobDecorator, check_extra_args
+from fenceline.client.job_filters import JobFilters
+from fenceline.client.jobs import Jobs
+from fenceline.client.lanes import Lanes
+from fenceline.client.locks import hold_lock
+from fenceline.client.schedule_decorator import ScheduleDecorator, ScheduleSettings
+from fenceline.client.schedules import Schedules
+from fenceline.client.stats import Statistics
 from fenceline.client.sync_app import SyncFenceline
-from fenceline.client.verbs import Jobs, Lanes, System
-from fenceline.database.source import Source
-from fenceline.errors import InvalidName
-from fenceline.model.retry import Retry
+from fenceline.client.system import System
+from fenceline.database.dsn import Source
+from fenceline.model.actor import default_actor
 from fenceline.model.schedule import Misfire
+from fenceline.model.watched import WatchEvent
+from fenceline.runtime.lock_block import named_block
+from fenceline.runtime.lock_keeper import HeldLock
 
 if TYPE_CHECKING:
-    from fenceline.client.credentials import CredentialProvider
+    from fenceline.backends.contract import BackendFactory
+    from fenceline.client.credential_providers import CredentialProvider
     from fenceline.database.migrate import MigrationReport
+    from fenceline.model.sealed import Codec
 
+R = TypeVar("R")
 HookT = TypeVar("HookT", bound=Callable[[], Any])
 #: `async def middleware(ctx, call_next)`: awaits `call_next()` and returns what it returned, or something else.
 Middleware = Callable[[Any, Callable[[], Awaitable[Any]]], Awaitable[Any]]
-MiddlewareT = TypeVar("MiddlewareT", bound=Middleware)
-#: As `check_name` in SQL has it, so that a wrong one is told where it is written, not when a worker starts.
-NAME = re.compile(r"[a-z0-9_.-]{1,64}")
+#: `def middleware(ctx, call_next)`: the same for `def` handlers, in their own thread.
+BlockingMiddleware = Callable[[Any, Callable[[], Any]], Any]
+MiddlewareT = TypeVar("MiddlewareT", bound=BlockingMiddleware)
 
 
 class Fenceline:
@@ -43,7 +53,7 @@ class Fenceline:
 
         app = Fenceline()
 
-        @app.job()
+        @app.job
         async def greet(name: str) -> str:
             return f"hello {name}"
 
@@ -57,75 +67,56 @@ class Fenceline:
         pool_size: int = 4,
         tracing: bool | None = None,
         credentials: "CredentialProvider | None" = None,
+        codec: "Codec | None" = None,
+        actor: str | None = None,
+        delivery: "str | BackendFactory | None" = None,
+        extra_args: Literal["refuse", "ignore"] = "refuse",
     ) -> None:
         """`tracing`: OpenTelemetry spans for enqueues and runs; None: when the program has configured an SDK.
 
         `credentials`: turns the `identity` of a job into temporary credentials where it runs (`fenceline.credentials`).
+
+        `codec`: encrypts args, results, errors, logs, steps and checkpoints before they are stored: a `Fernet` or
+        `MultiFernet` of `cryptography`, say. None: one with the keys in `$FENCELINE_KEYS`, where that is set.
+
+        `actor`: who enqueues and operates with this app, `created_by` of its jobs. None: the user at this host.
+
+        `delivery`: how jobs reach workers, in lanes that say nothing themselves: "postgres", "arq" (messages in the
+        Redis at `$FENCELINE_REDIS_URL`), "inline" (an enqueue runs the job here, for tests), or a class of your own
+        (`fenceline.backends.contract.Backend`). None: `$FENCELINE_DELIVERY`, else "postgres". Raises
+        BackendMisconfigured.
+
+        `extra_args`: what happens to a job with args that its handler here does not know, as in a deployment with old
+        and new workers side by side: "refuse" leaves it to a worker whose handler takes them (and fails it when there
+        is none), "ignore" runs it without them. `@app.job(extra_args=…)` says it for one kind.
         """
-        self.credential_provider = credentials
-        self._source = Source(dsn)
-        self._pool_size = pool_size
-        self.tracing = tracing
-        self.startup_hooks: list[Callable[[], Any]] = []
-        self.shutdown_hooks: list[Callable[[], Any]] = []
-        self.middlewares: list[Middleware] = []
-        self._callers: dict[asyncio.AbstractEventLoop, Caller] = {}
-        self.handlers: dict[str, Handler[Any, Any]] = {}
-        self.jobs = Jobs(self.caller)
-        self.lanes = Lanes(self.caller)
-        self.system = System(self.caller)
-        self.schedules = Schedules(self.caller)
-        self.stats = Statistics(self.caller)
-        self.declared_schedules = Declarations()
-        self.sync = SyncFenceline(self)
-
-    def job(
-        self,
-        *,
-        kind: str | None = None,
-        lane: str | None = None,
-        priority: int | None = None,
-        timeout: float | None = None,
-        retry: Retry | None = None,
-        validate: Callable[..., object] | None = None,
-        on_shutdown: Literal["release", "fail"] = "release",
-        isolated: bool = False,
-        memory_limit_mb: int | None = None,
-        aliases: Sequence[str] = (),
-    ) -> JobDecorator:
-        """Register a function, async or not, as the handler of a kind; the kind defaults to the function's name.
-
-        `lane`, `priority`, `timeout` (seconds) and `retry` are defaults for its jobs; the lane that lists the kind in
-        the database is stronger than `lane`. `validate` is called with the args before an enqueue and may raise
-        NotFound or ValueError. `on_shutdown` says what becomes of a job whose worker is told to stop and whose handler
-        does not end in time: back to the queue, or failed.
-
-        `isolated` runs the handler in a process of its own, which is killed when it exceeds its timeout or ignores a
-        cancel, and whose death harms nobody else. `memory_limit_mb` is what it may take there beyond what the process
-        takes with the app loaded; an allocation over it raises MemoryError (attempt failed, code `memory_limit`).
-
-        `aliases` are kinds that this handler was known under before: their jobs are run too.
-        """
-        if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
-            raise ValueError(
-                "memory_limit_mb needs isolated=True and at least 1: only a process of its own has a limit"
-            )
-        if isinstance(aliases, str):
-            raise TypeError(f"aliases={aliases!r} is one text: use a list of kinds")
-        if inspect.iscoroutinefunction(validate):
-            raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
-        says: dict[str, Any] = {"lane": lane, "priority": priority, "timeout": timeout}
-        if retry is not None:
-            says |= {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
-        settings = HandlerSettings(
-            says={name: value for name, value in says.items() if value is not None},
-            validate=validate,
-            on_shutdown=on_shutdown,
-            isolated=isolated,
-            memory_limit_mb=memory_limit_mb,
-            aliases=tuple(aliases),
+        check_extra_args(extra_args)
+        self._parts = AppParts(
+            Source(dsn),
+            pool_size=pool_size,
+            delivery=choose_delivery(delivery),
+            actor=actor or default_actor(),
+            tracing=tracing,
+            codec=codec_from_environment() if codec is None else codec,
+            credential_provider=credentials,
+            extra_args=extra_args,
+            drain=lambda: self.drain(),  # noqa: PLW0108 - as its class has it then: one for tests may take over
         )
-        return JobDecorator(self, kind, settings)
+        get_database = self._parts.database
+        self.jobs = Jobs(get_database)
+        """All jobs: find them, watch them, act on many of them."""
+        self.lanes = Lanes(get_database)
+        """Lanes: look at them, create, change and drain them."""
+        self.system = System(get_database)
+        """The whole queue: drain it, its retention, its limits, its locks."""
+        self.schedules = Schedules(get_database)
+        """Schedules: look at them, change, pause and run them."""
+        self.stats = Statistics(get_database)
+        """Backlog, throughput, errors and slow jobs."""
+        self.job = JobDecorator(self)
+        """`@app.job` or `@app.job(…)` makes a function a handler; the settings are those of `JobSettings`."""
+        self.sync = SyncFenceline(self, self._parts)
+        """The same verbs for blocking code."""
 
     def schedule(
         self,
@@ -141,10 +132,10 @@ class Fenceline:
         windows: Sequence[Mapping[str, str]] = (),
         **options: Unpack[EnqueueOptions],
     ) -> ScheduleDecorator:
-        """Enqueue jobs by the clock: above `@app.job()`, or with `kind=` as a call. See `ScheduleSettings`.
+        """Enqueue jobs by the clock: above `@app.job`, or with `kind=` as a call. See `ScheduleSettings`.
 
             @app.schedule("0 3 * * *", timezone="Europe/Berlin")
-            @app.job()
+            @app.job
             async def report() -> None: ...
 
         The schedule is known to the database when a worker of the app has started. Its name defaults to the kind. What
@@ -155,21 +146,21 @@ class Fenceline:
             "misfire_limit": misfire_limit, "windows": windows, "options": options,
         }  # fmt: skip
         if kind is not None:
-            self.declared_schedules.add(name or kind, {**settings, "kind": kind})
-        return ScheduleDecorator(self.declared_schedules, name, settings)
+            self._parts.declared_schedules.add(name or kind, {**settings, "kind": kind})
+        return ScheduleDecorator(self._parts.declared_schedules, name, settings)
 
     def on_startup(self, function: HookT) -> HookT:
         """Run a function, async or not, once per worker process before it claims. If it raises, the process ends."""
-        self.startup_hooks.append(function)
+        self._parts.startup_hooks.append(function)
         return function
 
     def on_shutdown(self, function: HookT) -> HookT:
         """Run a function, async or not, once per worker process after its last job; the last registered first."""
-        self.shutdown_hooks.append(function)
+        self._parts.shutdown_hooks.append(function)
         return function
 
     def middleware(self, function: MiddlewareT) -> MiddlewareT:
-        """Run an async function around every handler; the first registered is the outermost.
+        """Run a function around handlers; the first registered is the outermost.
 
             @app.middleware
             async def timed(ctx, call_next):
@@ -179,56 +170,131 @@ class Fenceline:
                 finally:
                     ctx.log("took", seconds=time.monotonic() - started)
 
-        What it returns is the job's result, what it raises its failure.
+        What it returns is the job's result, what it raises its failure. An `async def` is around every handler, on the
+        event loop. A `def` is around `def` handlers only, inside all async ones, and in the handler's own thread: there
+        thread-local things, as the connections of an ORM, are those that the handler has.
         """
-        registered: Middleware = function
-        if not inspect.iscoroutinefunction(registered):
-            raise TypeError(f"@app.middleware decorates an async function with (ctx, call_next), not {function!r}")
-        self.middlewares.append(registered)
+        if inspect.iscoroutinefunction(function):
+            self._parts.middlewares.append(function)
+        elif inspect.isfunction(function):
+            self._parts.blocking_middlewares.append(function)
+        else:
+            raise TypeError(f"@app.middleware decorates a function with (ctx, call_next), not {function!r}")
         return function
 
+    def watch(self, **filters: Unpack[JobFilters]) -> AsyncIterator[WatchEvent]:
+        """The news of all jobs that match: see `Jobs.watch`, and `Job.watch` for one."""
+        return self.jobs.watch(**filters)
+
+    @overload
+    async def enqueue(
+        self, kind: Handler[..., R], args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[R]: ...
+    @overload
     async def enqueue(
         self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[Any]: ...
+    async def enqueue(
+        self, kind: str | Handler[..., Any], args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
     ) -> Job[Any]:
-        """Enqueue by the kind's name. Args are validated when the handler is registered here."""
-        handler = self.handlers.get(kind)
+        """Enqueue by the kind's name, or its handler. Args are validated when the handler is known here."""
+        handler = self._parts.handlers.get(kind) if isinstance(kind, str) else kind
         if handler is not None:
             return await handler.options(**options).enqueue_args({} if args is None else args)
-        return await self.jobs.enqueue(kind, args, options)
+        return await self.jobs.enqueue(str(kind), args, options)
 
-    def group(self, name: str | None = None, *, tenant: str | None = None, connection: Any = None) -> Group:
+    def group(
+        self, name: str | None = None, *, tenant: str | None = None, actor: str | None = None, connection: Any = None
+    ) -> Group:
         """Jobs that belong together, enqueued together when the block ends. See `Group`."""
-        return Group(self.caller, self.handlers, name, tenant=tenant, connection=connection)
+        return Group(
+            self._parts.database, self._parts.handlers, name, tenant=tenant, actor=actor, connection=connection
+        )
+
+    def lock(
+        self,
+        namespace: str,
+        id: str | int,
+        *,
+        tenant: str = "default",
+        timeout: float | None = None,
+        lease_seconds: float = 30.0,
+    ) -> AbstractAsyncContextManager[HeldLock]:
+        """Hold a named lock for a block of code outside handlers: the same locks as `ctx.lock` of jobs of the tenant.
+
+            async with app.lock("edition", 42) as lock: ...
+
+        It waits for its turn, `timeout` seconds at most (0: it must be free now), and raises LockTimeout then. The lock
+        is kept alive while the block runs and this event loop turns; when the process is gone, the next has it within
+        `lease_seconds`. Whoever lost it is told: by `lock.lost`, `lock.raise_if_lost()`, and LockLost at the end of the
+        block. Raises LockCycle, InvalidName, InvalidOption.
+        """
+        block = named_block(namespace, id)
+        return hold_lock(self._parts.database, block, tenant=tenant, timeout=timeout, lease_seconds=lease_seconds)
 
     async def migrate(self) -> "MigrationReport":
         """Bring the database's schema up to date. Harmless to repeat."""
-        return await self.caller().migrate()
+        return await self._parts.database().migrate()
 
     async def run_worker(
-        self, lanes: Sequence[str] | None = None, *, import_name: str | None = None, **settings: Any
+        self,
+        lanes: Sequence[str] | None = None,
+        *,
+        concurrency: int = 100,
+        threads: int = 10,
+        isolated: int = 2,
+        transactions: int = 1,
+        batch: int = 500,
+        grace_seconds: float = 30.0,
+        lease_seconds: float = 30.0,
+        name: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        import_name: str | None = None,
     ) -> None:
-        """Run jobs in this process until cancelled; `settings` are those of `WorkerSettings`.
+        """Run jobs of some lanes, or of all, in this process until cancelled.
 
-        `import_name`, as "module:attribute", is needed for isolated handlers only: their processes import the app.
+        At a time it runs so many async handlers (`concurrency`), blocking ones (`threads`), isolated ones and
+        `ctx.transaction()` blocks. `grace_seconds` is what handlers have to finish when it is cancelled. Jobs can be
+        addressed to a worker by its `name` or `labels`.
+
+        `import_name`, as "module:attribute", is where other processes can import the app. Isolated handlers need it,
+        and so do jobs that shared a process with a crash if they are to be rerun alone.
         For a process of its own, with supervisor and several children, use `fenceline worker`.
         """
         # The layers point the other way; this one call is the convenience of having it on the app.
-        embedded = importlib.import_module("fenceline.worker.embedded")
-        module = importlib.import_module("fenceline.worker.settings")
-        chosen = module.WorkerSettings(lanes=None if lanes is None else tuple(lanes), **settings)
-        await embedded.run_worker(self, chosen, import_name)
+        from fenceline.model.worker_settings import WorkerSettings  # noqa: PLC0415 - as above
+        from fenceline.worker.in_process import run_worker  # noqa: PLC0415 - as above
+
+        settings = WorkerSettings(
+            lanes=None if lanes is None else tuple(lanes),
+            concurrency=concurrency,
+            threads=threads,
+            isolated=isolated,
+            transactions=transactions,
+            batch=batch,
+            grace_seconds=grace_seconds,
+            lease_seconds=lease_seconds,
+            name=name,
+            labels=None if labels is None else dict(labels),
+        )
+        await run_worker(self, settings, import_name)
+
+    async def drain(self) -> int:
+        """Run everything that is claimable now, in this process, until nothing is; how many jobs that were.
+
+        For tests, and for an app with `delivery="inline"`, which does it after every enqueue that it commits itself.
+        """
+        from fenceline.worker.inline import drain  # noqa: PLC0415 - as above
+
+        return await drain(self)
 
     async def dsn(self) -> str:
         """The database in use; starts the embedded one if need be."""
-        return await self._source.dsn()
+        return await self._parts.source.dsn()
 
     async def close(self) -> None:
         """Close this event loop's connections, and leave the embedded database if it is in use."""
-        caller = self._callers.pop(asyncio.get_running_loop(), None)
-        self._drop_ended_loops()
-        if caller is not None:
-            await caller.close()
-        await asyncio.to_thread(self.sync.close)
+        await self._parts.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -237,39 +303,3 @@ class Fenceline:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
-
-    def caller(self) -> Caller:
-        """The way to the database for the running event loop."""
-        loop = asyncio.get_running_loop()
-        caller = self._callers.get(loop)
-        if caller is None:
-            self._drop_ended_loops()
-            caller = self._callers[loop] = self.make_caller()
-        return caller
-
-    def _drop_ended_loops(self) -> None:
-        # Connections of an event loop that has ended without close() can only be dropped.
-        self._callers = {loop: caller for loop, caller in self._callers.items() if not loop.is_closed()}
-
-    def leave_database(self) -> None:
-        """Leave the embedded database if it is in use, unless an event loop still uses it."""
-        if all(loop.is_closed() for loop in self._callers):
-            self._source.close()
-
-    def make_caller(self, pool_size: int | None = None) -> Caller:
-        return Caller(self._source, pool_size or self._pool_size, tracing=self.tracing)
-
-    def register(self, handler: Handler[Any, Any]) -> None:
-        kinds = (handler.kind, *handler.aliases)
-        for kind in kinds:
-            if not NAME.fullmatch(kind):
-                raise InvalidName(
-                    f"kind {kind!r} of {handler.function.__qualname__} is not a valid name: use 1 to 64 of a-z, 0-9, "
-                    '"_", "." and "-", and give the handler a kind= if its function is called otherwise'
-                )
-            if kind in self.handlers:
-                raise ValueError(
-                    f"kind {kind!r} has two handlers: {self.handlers[kind].function.__qualname__} and "
-                    f"{handler.function.__qualname__}; give one of them another kind="
-                )
-        self.handlers |= dict.fromkeys(kinds, handler)

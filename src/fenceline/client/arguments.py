@@ -3,6 +3,7 @@
 pydantic does the work. It is imported when the first args are validated, not with the package.
 """
 
+import hashlib
 import inspect
 import json
 import math
@@ -10,10 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from types import UnionType
-from typing import TYPE_CHECKING, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
-from fenceline.errors import InvalidArgs, InvalidResult
+from fenceline.errors import InvalidArgs, InvalidResult, Sealed
 from fenceline.model.json_text import has_zero_character
+from fenceline.model.sealed import is_sealed, is_sealed_value
 from fenceline.model.with_errors import WithErrors
 
 if TYPE_CHECKING:
@@ -22,31 +24,43 @@ if TYPE_CHECKING:
 #: The parameter through which a handler gets its context; never part of the args.
 CONTEXT = "ctx"
 #: Where its types are defined; above this layer, so they are known by name.
-CONTEXT_MODULES = ("fenceline.context.context", "fenceline.context.sync_context")
+CONTEXT_MODULES = ("fenceline.context.context", "fenceline.context.sync_context", "fenceline.context.batch_context")
 MAX_DEPTH = 64
 MAX_DIGITS = 4300
+#: In the name of something that has none of its own: another in every process.
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 
 
 class Arguments:
     """What `kind` takes and returns, read from its handler."""
 
-    def __init__(self, kind: str, handler: Callable[..., Any], nearby: Mapping[str, Any] | None = None) -> None:
-        """`nearby`: names around a handler that is defined inside a function, for annotations that are texts."""
+    def __init__(
+        self,
+        kind: str,
+        handler: Callable[..., Any],
+        local_names: Mapping[str, Any] | None = None,
+        *,
+        ignores_extra: bool = False,
+    ) -> None:
+        """`local_names`: names around a handler that is defined inside a function, for annotations that are texts.
+        `ignores_extra`: stored args that the handler does not take are left out; an enqueue refuses them all the same.
+        """
         self.kind = kind
+        self._ignores_extra = ignores_extra
         self._handler = handler
-        self._nearby = nearby
+        self._local_names = local_names
         parameters = [p for p in inspect.signature(handler).parameters.values() if p.name != CONTEXT]
         for parameter in parameters:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
-                    f"handler {handler.__qualname__} takes {parameter} without a name for each value: args are stored "
-                    "by name, so use plain or keyword-only parameters"
+                    f"handler {handler.__qualname__} takes {parameter}, but args are stored by name: "
+                    "use plain or keyword-only parameters"
                 )
             if getattr(parameter.annotation, "__module__", None) in CONTEXT_MODULES:
                 raise TypeError(
-                    f"handler {handler.__qualname__} takes its context as {parameter.name!r}: it comes by the name "
-                    f"{CONTEXT!r}, so call the parameter that"
+                    f"handler {handler.__qualname__} takes its context as {parameter.name!r}: rename the parameter "
+                    f"to {CONTEXT!r}"
                 )
         self._signature = inspect.Signature(parameters)
 
@@ -105,13 +119,38 @@ class Arguments:
         return texts
 
     def decode(self, text: str) -> dict[str, Any]:
-        """Args from JSON text, as the values that the handler's annotations ask for. Raises InvalidArgs."""
+        """Args from JSON text, as the values that the handler's annotations ask for. Raises InvalidArgs, Sealed."""
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
-            return self._args.validate_json(text)
+            return self._stored_args.validate_json(text)
         except ValidationError as error:
-            raise InvalidArgs(self._explain("args", "do", error)) from error
+            if is_sealed(text):
+                raise Sealed(_unreadable("args", self.kind)) from error
+            refused = InvalidArgs(self._explain("args", "do", error))
+            refused.of_claimed_job = True
+            raise refused from error
+
+    @property
+    def signature(self) -> dict[str, Any]:
+        """For the database: each parameter with whether it must be given, and whether others are ignored."""
+        parameters = self._signature.parameters.values()
+        takes = {parameter.name: parameter.default is parameter.empty for parameter in parameters}
+        return {"takes": takes, "extra": self._ignores_extra}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for handlers that take the same args, as far as can be told."""
+        told = json.dumps([self.signature, self._schema()], sort_keys=True)
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def _schema(self) -> Any:
+        try:
+            return self._stored_args.json_schema()
+        except Exception:  # noqa: BLE001 - a type of the user's own may have no schema, or raise what it likes
+            hints = inspect.get_annotations(self._handler).items()
+            named = [(name, _ADDRESS.sub("", repr(hint))) for name, hint in hints if name not in (CONTEXT, "return")]
+            return sorted(named)
 
     def encode_result(self, value: Any) -> str | None:
         """A handler's return value as JSON text; None stays None. Raises InvalidResult."""
@@ -130,9 +169,11 @@ class Arguments:
         return text
 
     def decode_result(self, value: Any) -> Any:
-        """A stored result as the value that the handler's annotation promises."""
+        """A stored result as the value that the handler's annotation promises. Raises Sealed."""
         if value is None:
             return None
+        if is_sealed_value(value):
+            raise Sealed(_unreadable("the result", self.kind))
         from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
 
         try:
@@ -147,7 +188,9 @@ class Arguments:
         annotations = {name: hint for name, hint in inspect.get_annotations(self._handler).items() if name != CONTEXT}
         names = getattr(inspect.unwrap(self._handler), "__globals__", {})
         try:
-            return get_type_hints(_Annotated(annotations), globalns=names, localns=self._nearby, include_extras=True)
+            return get_type_hints(
+                _Annotated(annotations), globalns=names, localns=self._local_names, include_extras=True
+            )
         except NameError as error:
             raise TypeError(
                 f"an annotation of handler {self._handler.__qualname__} cannot be read: {error}. Args are validated by "
@@ -156,6 +199,13 @@ class Arguments:
 
     @cached_property
     def _args(self) -> "TypeAdapter[dict[str, Any]]":
+        return self._by_name("forbid")
+
+    @cached_property
+    def _stored_args(self) -> "TypeAdapter[dict[str, Any]]":
+        return self._by_name("ignore") if self._ignores_extra else self._args
+
+    def _by_name(self, extra: Literal["forbid", "ignore"]) -> "TypeAdapter[dict[str, Any]]":
         from pydantic import ConfigDict  # noqa: PLC0415 - keeps `import fenceline` quick
         from typing_extensions import TypedDict  # noqa: PLC0415 - as above
 
@@ -167,7 +217,7 @@ class Arguments:
         # nothing for a checker to follow.
         make_typed_dict: Any = TypedDict
         model = make_typed_dict("Args", fields)
-        model.__pydantic_config__ = ConfigDict(extra="forbid")
+        model.__pydantic_config__ = ConfigDict(extra=extra)
         return self._adapter(model)
 
     @cached_property
@@ -215,6 +265,13 @@ class _Annotated:
         self.__annotations__ = annotations
 
 
+def _unreadable(what: str, kind: str) -> str:
+    return (
+        f"{what} of kind {kind!r} cannot be read here: encrypted with a key that this program does not have. Add it "
+        "to $FENCELINE_KEYS, or to the codec of the app"
+    )
+
+
 def encode_plain(kind: str, args: Mapping[str, Any] | None) -> str:
     """Args of a kind whose handler is not known here: anything that pydantic can write as JSON."""
     try:
@@ -222,6 +279,16 @@ def encode_plain(kind: str, args: Mapping[str, Any] | None) -> str:
         check_depth(text)
     except ValueError as error:
         raise InvalidArgs(f"args of kind {kind!r} cannot be written as JSON: {error}") from error
+    return text
+
+
+def encode_payload(signal: str, payload: Any) -> str:
+    """What goes with a signal, as JSON text. Raises InvalidArgs."""
+    try:
+        text = to_json(payload)
+        check_depth(text)
+    except ValueError as error:
+        raise InvalidArgs(f"the payload of signal {signal!r} cannot be written as JSON: {error}") from error
     return text
 
 

@@ -1,120 +1,86 @@
-"""What may be said about a schedule, in code and by operators, and the schedules that an app declares."""
+"""What can be done with schedules, asynchronously.
 
-import json
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypedDict, TypeVar, get_args
+The blocking twin, `sync_schedule_verbs.py`, is generated from this file by `scripts/generate_sync.py`.
+"""
 
-from fenceline.client.arguments import Arguments, encode_plain
-from fenceline.client.options import EnqueueOptions, encode_options
-from fenceline.errors import InvalidSchedule
-from fenceline.model.cron import read_timing, read_zone
-from fenceline.model.schedule import Misfire
-from fenceline.model.window import read_windows
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Unpack
 
-
-class ScheduleSettings(TypedDict, total=False):
-    """Every setting of a schedule. None takes an operator's word back: then the code's counts, or the default.
-
-    `cron`: five fields, in `timezone` (default UTC); or `every`: seconds, ticks at whole multiples of them since 1970.
-    `misfire`: what becomes of ticks that no scheduler was there for: skip them, run once for all of them (the default),
-    or run all, at most the latest `misfire_limit` (default 10). `windows`: when it does not fire, as
-    {"days": "mon-fri", "from": "22:00", "to": "04:00"}. `options`: of the jobs, as for an enqueue.
-    """
-
-    kind: str | None
-    args: Mapping[str, Any] | None
-    options: EnqueueOptions | None
-    cron: str | None
-    every: int | None
-    timezone: str | None
-    misfire: Misfire | None
-    misfire_limit: int | None
-    windows: Sequence[Mapping[str, str]] | None
-    paused: bool | None
+from fenceline.client.job import Job
+from fenceline.client.schedule_decorator import ScheduleSettings, encode_settings
+from fenceline.database import calls
+from fenceline.errors import UnknownSchedule
+from fenceline.model.schedule import Schedule, Tick
+from fenceline.runtime.database import GetDatabase
 
 
-def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
-    """The settings as JSON values. Raises InvalidSchedule for what can be seen to be wrong without the rest."""
-    try:
-        cron, every, timezone = settings.get("cron"), settings.get("every"), settings.get("timezone")
-        if cron is not None or every is not None:
-            read_timing(cron, every, timezone or "UTC")
-        elif timezone is not None:
-            read_zone(timezone)
-        if settings.get("windows") is not None:
-            read_windows(settings["windows"])
-    except ValueError as error:
-        raise InvalidSchedule(str(error)) from error
-    if settings.get("misfire") not in (None, *get_args(Misfire)):
-        raise InvalidSchedule(f"misfire {settings.get('misfire')!r} is unknown: use {', '.join(get_args(Misfire))}")
-    encoded: dict[str, Any] = dict(settings)
-    if (args := settings.get("args")) is not None:
-        encoded["args"] = json.loads(encode_plain(settings.get("kind") or "of the schedule", args))
-    if (options := settings.get("options")) is not None:
-        if "connection" in options:
-            raise InvalidSchedule("a schedule has no connection: its jobs are made by schedulers")
-        encoded["options"] = json.loads(encode_options(options))
-    if (windows := settings.get("windows")) is not None:
-        encoded["windows"] = [dict(window) for window in windows]
-    return encoded
+class Schedules:
+    """The schedules in the database, and what operators say about them: stronger than the code, and lasting."""
 
+    __slots__ = ("_get_database",)
 
-def check_settings(settings: ScheduleSettings) -> None:
-    """Raises InvalidSchedule for what is wrong in itself. Args are left for when the handler is known."""
-    if settings.get("cron") is None and settings.get("every") is None:
-        raise InvalidSchedule("a schedule needs either a cron expression or every=")
-    encode_settings({**settings, "args": None})
+    def __init__(self, get_database: GetDatabase) -> None:
+        self._get_database = get_database
 
+    async def list(self) -> list[Schedule]:
+        """All schedules, by name."""
+        return await self._get_database().call(calls.schedules.schedules())
 
-class Declarations:
-    """The schedules in an app's code, by name."""
+    async def get(self, name: str) -> Schedule:
+        """One schedule. Raises UnknownSchedule."""
+        found = await self._get_database().call(calls.schedules.schedules(name))
+        if not found:
+            raise UnknownSchedule(f"schedule {name!r} does not exist")
+        return found[0]
 
-    def __init__(self) -> None:
-        self._by_name: dict[str, ScheduleSettings] = {}
+    async def create(self, name: str, *, actor: str | None = None, **settings: Unpack[ScheduleSettings]) -> Schedule:
+        """Create a schedule. Raises InvalidSchedule, also when it exists."""
+        encoded = encode_settings(settings)
+        return await self._get_database().call(
+            calls.schedules.set_schedule(name, encoded, actor=actor or self._get_database().actor, create=True)
+        )
 
-    def add(self, name: str, settings: ScheduleSettings) -> None:
-        """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
-        if name in self._by_name:
-            raise InvalidSchedule(f"schedule {name!r} is declared twice: give one of them another name=")
-        check_settings(settings)
-        self._by_name[name] = settings
+    async def set(self, name: str, *, actor: str | None = None, **settings: Unpack[ScheduleSettings]) -> Schedule:
+        """Change settings of a schedule, or create it; None takes one back. Raises InvalidSchedule."""
+        encoded = encode_settings(settings)
+        return await self._get_database().call(
+            calls.schedules.set_schedule(name, encoded, actor=actor or self._get_database().actor, create=None)
+        )
 
-    def encoded(self, handlers: "Mapping[str, HasArguments]") -> dict[str, dict[str, Any]]:
-        """For the database. Args are checked against the handlers, which all are known by now. Raises InvalidArgs."""
-        return {name: self._encode(settings, handlers) for name, settings in self._by_name.items()}
+    async def pause(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Stop a schedule until it is resumed. Raises UnknownSchedule."""
+        return await self._get_database().call(
+            calls.schedules.set_schedule(
+                name, {"paused": True}, actor=actor or self._get_database().actor, create=False
+            )
+        )
 
-    @staticmethod
-    def _encode(settings: ScheduleSettings, handlers: "Mapping[str, HasArguments]") -> dict[str, Any]:
-        handler = handlers.get(settings.get("kind") or "")
-        if handler is None:
-            return encode_settings(settings)
-        args = json.loads(handler.arguments.encode(settings.get("args") or {}))
-        return encode_settings({**settings, "args": args})
+    async def resume(self, name: str, *, actor: str | None = None) -> Schedule:
+        """Let a schedule go on from now: what came while it was paused is not made up for. Raises UnknownSchedule."""
+        return await self._get_database().call(
+            calls.schedules.set_schedule(
+                name, {"paused": False}, actor=actor or self._get_database().actor, create=False
+            )
+        )
 
+    async def run(self, name: str, *, actor: str | None = None) -> Job[Any]:
+        """Enqueue its job now, whatever its ticks, windows and pauses. Raises UnknownSchedule."""
+        made = await self._get_database().call(
+            calls.schedules.run_schedule(name, actor=actor or self._get_database().actor)
+        )
+        return Job(self._get_database, made.job_id, created=made.created)
 
-class HasArguments(Protocol):
-    """A handler."""
+    async def delete(self, name: str, *, actor: str | None = None) -> None:
+        """Delete a schedule; one that is in some code comes back when its worker starts. Raises UnknownSchedule."""
+        await self._get_database().call(
+            calls.schedules.delete_schedule(name, actor=actor or self._get_database().actor)
+        )
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def arguments(self) -> Arguments: ...
+    async def next_runs(self, name: str, count: int = 5) -> Sequence[datetime]:
+        """The next moments at which it fires, in its own zone. Raises UnknownSchedule."""
+        return (await self.get(name)).next_runs(count)
 
-
-HandlerT = TypeVar("HandlerT", bound=HasArguments)
-
-
-class ScheduleDecorator:
-    """What `@app.schedule(...)` is until it meets its handler."""
-
-    def __init__(self, declarations: Declarations, name: str | None, settings: ScheduleSettings) -> None:
-        check_settings(settings)
-        self._declarations = declarations
-        self._name = name
-        self._settings = settings
-
-    def __call__(self, handler: HandlerT) -> HandlerT:
-        if not isinstance(getattr(handler, "arguments", None), Arguments):
-            raise TypeError(f"@app.schedule(...) stands above @app.job(), which makes a handler of {handler!r}")
-        self._declarations.add(self._name or handler.kind, {**self._settings, "kind": handler.kind})
-        return handler
+    async def ticks(self, name: str, limit: int = 50) -> Sequence[Tick]:
+        """What became of its ticks, newest first."""
+        return await self._get_database().call(calls.schedules.list_ticks(name, limit))

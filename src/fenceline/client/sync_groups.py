@@ -5,13 +5,14 @@ Generated from groups.py by scripts/generate_sync.py: change that file, not this
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 from uuid import uuid4
 
 from fenceline.client.arguments import encode_plain
-from fenceline.client.options import EnqueueOptions, encode_options
-from fenceline.client.sync_caller import SyncCallerOf
-from fenceline.client.sync_job_verbs import SyncJob
+from fenceline.client.enqueue_options import EnqueueOptions, encode_options
+from fenceline.client.handler_parts import handler_parts
+from fenceline.client.sync_database import GetSyncDatabase
+from fenceline.client.sync_job import SyncJob
 from fenceline.database import calls
 from fenceline.errors import EmptyGroup, InvalidOption, NotFound
 from fenceline.model.public_id import parse_id
@@ -19,6 +20,8 @@ from fenceline.model.status import Status
 
 if TYPE_CHECKING:
     from fenceline.client.handler import Handler
+
+R = TypeVar("R")
 
 
 class SyncGroup:
@@ -35,19 +38,21 @@ class SyncGroup:
 
     def __init__(
         self,
-        caller_of: SyncCallerOf,
-        handlers: "Mapping[str, Handler[Any, Any]]",
+        get_database: GetSyncDatabase,
+        handlers: "Mapping[str, Handler[..., Any]]",
         name: str | None = None,
         *,
         tenant: str | None = None,
+        actor: str | None = None,
         connection: Any = None,
     ) -> None:
         self.name = name or f"group-{uuid4()}"
         self.jobs: list[SyncJob[Any]] = []
         self.following: list[SyncJob[Any]] = []
-        self._caller_of = caller_of
+        self._get_database = get_database
         self._handlers = handlers
         self._tenant = tenant
+        self._actor = actor
         self._connection = connection
         self._specs: list[tuple[SyncJob[Any], dict[str, Any]]] = []
         self._followers: list[tuple[SyncJob[Any], dict[str, Any]]] = []
@@ -65,15 +70,24 @@ class SyncGroup:
             raise EmptyGroup(f"group {self.name!r} has no jobs: enqueue at least one in its block")
         collected = [*self._specs, *self._followers]
         specs = [spec for _job, spec in collected]
-        made = self._caller_of().call(calls.enqueue_jobs(specs, actor=None), self._connection)
+        database = self._get_database()
+        made = database.call(calls.enqueue.enqueue_jobs(specs, actor=self._actor or database.actor), self._connection)
         for (job, _spec), (job_id, created) in zip(collected, made, strict=True):
-            job.settle(job_id, created=created)
+            job._enqueued(job_id, created=created)  # noqa: SLF001 - a job of this group's
         self._specs, self._followers = [], []
         self._is_over = True
 
+    @overload
+    def enqueue(
+        self, kind: "Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[R]: ...
+    @overload
+    def enqueue(
+        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[Any]: ...
     def enqueue(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         args: Mapping[str, Any] | None = None,
         **options: Unpack[EnqueueOptions],
     ) -> SyncJob[Any]:
@@ -84,18 +98,44 @@ class SyncGroup:
         self.jobs.append(job)
         return job
 
+    @overload
+    def enqueue_many(
+        self, kind: "Handler[..., R]", many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[R]]: ...
+    @overload
+    def enqueue_many(
+        self, kind: str, many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[Any]]: ...
     def enqueue_many(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "str | Handler[..., Any]",
         many: Sequence[Mapping[str, Any]],
         **options: Unpack[EnqueueOptions],
     ) -> list[SyncJob[Any]]:
         """Add a job per mapping of args."""
         return [self.enqueue(kind, args, **options) for args in many]
 
+    @overload
     def then(
         self,
-        kind: "str | Handler[Any, Any]",
+        kind: "Handler[..., R]",
+        args: Mapping[str, Any] | None = None,
+        *,
+        policy: Literal["success", "always"] = "success",
+        **options: Unpack[EnqueueOptions],
+    ) -> SyncJob[R]: ...
+    @overload
+    def then(
+        self,
+        kind: str,
+        args: Mapping[str, Any] | None = None,
+        *,
+        policy: Literal["success", "always"] = "success",
+        **options: Unpack[EnqueueOptions],
+    ) -> SyncJob[Any]: ...
+    def then(
+        self,
+        kind: "str | Handler[..., Any]",
         args: Mapping[str, Any] | None = None,
         *,
         policy: Literal["success", "always"] = "success",
@@ -106,7 +146,7 @@ class SyncGroup:
         `policy`: "success" cancels it as soon as one of them fails, "always" runs it whatever became of them.
         """
         if "after" in options:
-            raise InvalidOption("a job that follows a group waits for the group: after= has no place here")
+            raise InvalidOption("after= cannot be used here: a job that follows a group waits for the group")
         job, spec = self._make(kind, args, options, f"f{len(self._followers)}")
         spec["after"] = {"group": self.name, "policy": policy}
         self._followers.append((job, spec))
@@ -119,14 +159,14 @@ class SyncGroup:
         Not those that follow it. Raises TimeoutError, NotFound.
         """
         ids = [parse_id(job.id) for job in self.jobs]
-        outcomes = self._caller_of().wait_all(ids, timeout)
+        outcomes = self._get_database().wait_all(ids, timeout)
         missing = [job.id for job, outcome in zip(self.jobs, outcomes, strict=True) if outcome is None]
         if missing:
             raise NotFound(f"job {missing[0]} of group {self.name!r} does not exist any more")
         return [outcome.status for outcome in outcomes if outcome is not None]
 
     def _make(
-        self, kind: "str | Handler[Any, Any]", args: Mapping[str, Any] | None, options: EnqueueOptions, ref: str
+        self, kind: "str | Handler[..., Any]", args: Mapping[str, Any] | None, options: EnqueueOptions, ref: str
     ) -> tuple[SyncJob[Any], dict[str, Any]]:
         handler = self._handlers.get(kind) if isinstance(kind, str) else kind
         name = kind if isinstance(kind, str) else kind.kind
@@ -134,6 +174,8 @@ class SyncGroup:
             raise InvalidOption(f"the block of group {self.name!r} has ended: a job can only follow it, with after=")
         if "connection" in options:
             raise InvalidOption("the jobs of a group are enqueued together: give the connection to app.group()")
+        if "actor" in options:
+            raise InvalidOption("the jobs of a group are enqueued together: give the actor to app.group()")
         if options.get("tenant", self._tenant) != self._tenant:
             raise InvalidOption("the jobs of a group belong to one tenant: name it in app.group(tenant=…)")
         if options.get("after") is self:
@@ -141,12 +183,15 @@ class SyncGroup:
         if self._tenant is not None:
             options = {**options, "tenant": self._tenant}
         given = {} if args is None else args
-        text = encode_plain(name, given) if handler is None else handler.encode_many_args([given])[0]
-        if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
-            options = {**options, "snapshot": handler.current_snapshot(handler.arguments.decode(text))}
-        defaults = None if handler is None else handler.defaults
-        arguments = None if handler is None else handler.arguments
+        text = encode_plain(name, given) if handler is None else handler_parts(handler).encode_many_args([given])[0]
+        if handler is not None and handler_parts(handler).snapshot_provider is not None and "snapshot" not in options:
+            options = {
+                **options,
+                "snapshot": handler_parts(handler).current_snapshot(handler_parts(handler).arguments.decode(text)),
+            }
+        defaults = None if handler is None else handler_parts(handler).defaults
+        arguments = None if handler is None else handler_parts(handler).arguments
         return (
-            SyncJob(self._caller_of, None, arguments=arguments, ref=ref),
-            calls.job_spec(name, text, encode_options(options), defaults, ref=ref),
+            SyncJob(self._get_database, None, arguments=arguments, ref=ref),
+            calls.enqueue.job_spec(name, text, encode_options(options), defaults, ref=ref),
         )

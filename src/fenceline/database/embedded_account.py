@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from fenceline.database.folder_acl import let_pass, may_pass
 from fenceline.errors import EmbeddedError
 
 ACCOUNT_NAME = "pgserver"  # the name that the wheel uses, too
@@ -66,11 +67,20 @@ def _find_or_create(name: str) -> pwd.struct_passwd:
 
 
 def _let_through(path: Path, uid: int) -> None:
-    """Let the account pass the folders above `path`, without letting it list them."""
+    """Let the account pass the folders above `path`, without letting it list them; nobody else gets in."""
     for folder in path.parents:
         status = folder.stat()
-        if status.st_uid != uid and not status.st_mode & stat.S_IXOTH:
-            folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
+        if status.st_uid == uid or status.st_mode & stat.S_IXOTH:
+            continue
+        try:
+            if not may_pass(folder, uid):
+                let_pass(folder, uid)
+        except OSError as error:
+            raise EmbeddedError(
+                f"PostgreSQL does not run as root, and its account {pwd.getpwuid(uid).pw_name!r} cannot pass {folder} "
+                f"({error}). Run as another user, set FENCELINE_HOME to a folder elsewhere, or let it: "
+                f"chmod o+x {folder}"
+            ) from error
 
 
 def _let_read(installation: Path) -> None:

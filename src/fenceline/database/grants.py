@@ -11,7 +11,12 @@ from fenceline.database.schema_files import ROLES, SchemaFiles, checksum_of
 
 def code_checksum(files: SchemaFiles) -> str:
     """Changes when any function, view or grant changes."""
-    return checksum_of("\0".join([*(f"{file.path}\0{file.text}" for file in files.code), grants_sql(files)]))
+    return checksum_of("\0".join([*(f"{file.key}\0{file.text}" for file in files.code), grants_sql(files)]))
+
+
+def file_checksums(files: SchemaFiles) -> dict[str, str]:
+    """Key → checksum of every function and view."""
+    return {file.key: checksum_of(file.text) for file in files.code}
 
 
 def create_roles_sql(files: SchemaFiles) -> str:

@@ -7,7 +7,7 @@ schema is installed. From then on the lanes in the database are the truth, and o
 import json
 import os
 
-from fenceline.database.replace_code import Connection
+from fenceline.database.definitions import Connection
 from fenceline.errors import FencelineError, refusal
 
 VARIABLE = "FENCELINE_LANES"
@@ -25,6 +25,11 @@ async def apply_lane_overrides(connection: Connection) -> None:
         raise FencelineError(f"${VARIABLE} is not a JSON object of lanes and their settings: {error}") from error
     for name, settings in changes.items():
         try:
-            await connection.execute("select fenceline.set_lane($1, $2::jsonb, $3)", name, settings, f"${VARIABLE}")
+            await connection.execute(
+                "select fenceline.set_lane(p_name => $1, p_changes => $2::jsonb, p_actor => $3)",
+                name,
+                settings,
+                f"${VARIABLE}",
+            )
         except Exception as error:
             raise refusal(error) or error from error

@@ -1,118 +1,125 @@
-"""Puts the functions and views of the files in place of those in the database, inside the migrator's
-transaction.
+"""Puts the functions and views of the files in place of those in the database, while calls are under way.
 
-In place first: `create or replace` keeps what others have built on our functions and views. Where PostgreSQL
-refuses that (another return type, renamed parameters, dropped view columns), everything is dropped and made
-anew. Never with CASCADE: what somebody else made on top of ours is not ours to drop.
+One transaction, so that functions which belong together change together. It locks nothing that a call needs, but for
+the views that change, and those last:
+
+- A function is replaced in place: calls find the old text or the new one, and never none.
+- What no file defines any more is not dropped but set aside (`retire`): calls that began before may still name it.
+- A function whose result or parameters change cannot be replaced in place, and a call under way would trip over the
+  new shape. `replace_functions` then changes nothing and says which (`ReshapedError`); `reshape` goes round it in two
+  steps.
+- A view that only gained columns at its end is replaced in place; another one is dropped and made anew. Never with
+  CASCADE: what somebody else made on top of ours is not ours to drop.
 """
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Collection
 
 import asyncpg
 
+from fenceline.database.definitions import Connection, Definition, read_definitions
+from fenceline.database.retire import move_aside, retire, revive
 from fenceline.database.schema_files import CodeFile
 
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+__all__ = ["Connection", "ReshapedError", "create_code", "replace_functions", "replace_views"]
 
-# Cannot change return type or parameter names; cannot drop view columns; is a procedure; two overloads fit a
-# call.
-_NOT_REPLACEABLE = (
-    asyncpg.InvalidFunctionDefinitionError,
-    asyncpg.InvalidTableDefinitionError,
-    asyncpg.WrongObjectTypeError,
-    asyncpg.AmbiguousFunctionError,
-)
-
-# Each definition with the transaction that wrote it: "create or replace" rewrites the row even when nothing
-# changed, so a definition whose row has not moved is one that no file defines any more. For views that row is
-# the rule.
-_DEFINITIONS = """
-select 'routine' as kind, p.oid, p.oid::regprocedure::text as name, p.xmin::text as written_by
-from pg_proc p where p.pronamespace = 'fenceline'::regnamespace
-union all
-select 'view', c.oid, c.oid::regclass::text, r.xmin::text
-from pg_class c join pg_rewrite r on r.ev_class = c.oid and r.rulename = '_RETURN'
-where c.relnamespace = 'fenceline'::regnamespace and c.relkind = 'v'
-order by kind, name
-"""
+# Cannot change return type, parameter names or defaults; is a procedure.
+_NOT_REPLACEABLE = (asyncpg.InvalidFunctionDefinitionError, asyncpg.WrongObjectTypeError)
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    kind: str
-    oid: int
-    name: str
-    written_by: str
+class ReshapedError(Exception):
+    """These functions have another shape than those in place; nothing was changed."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__(", ".join(sorted(names)))
+        self.names = frozenset(names)
 
 
-async def replace_code(connection: Connection, code: tuple[CodeFile, ...]) -> tuple[str, ...]:
-    """Make the code of the schema that of the files; returns the names of what no file defines any more.
+async def create_code(connection: Connection, code: Collection[CodeFile]) -> None:
+    """Make the functions and views in a schema that has none.
 
-    The caller's transaction must have `check_function_bodies` off, as functions may name each other in any
-    order, and a `search_path` without `fenceline`, so that names print qualified.
+    The caller's transaction must have `check_function_bodies` off, as functions may name each other in any order, and
+    a `search_path` without `fenceline`, so that names print qualified.
     """
-    before = await _definitions(connection)
-    try:
-        # The savepoint matters twice: to undo a failed try, and because it writes under a transaction id of
-        # its own.
-        async with connection.transaction():
-            if await _apply(connection, code, before):
-                raise _LeftoverError  # noqa: TRY301 - it is the savepoint that must see it
-    except (*_NOT_REPLACEABLE, _LeftoverError):
-        async with connection.transaction():
-            await _drop(connection, before)
-            # What is left now belongs to a table (a default, a constraint) or to somebody else, and stays.
-            await _apply(connection, code, before)
-    after = {definition.name for definition in await _definitions(connection)}
-    return tuple(definition.name for definition in before if definition.name not in after)
-
-
-class _LeftoverError(Exception):
-    """A definition without a file could not be dropped in place."""
-
-
-async def _apply(connection: Connection, code: tuple[CodeFile, ...], before: list[Definition]) -> list[Definition]:
-    """Create all; returns what has no file and could not be dropped."""
-    await _create(connection, code, kind="function")
-    # Before the views, which must not bind to an overload that is about to go.
-    await _drop(connection, await _unmoved(connection, before, kind="routine"))
-    await _create(connection, code, kind="view")
-    await _drop(connection, await _unmoved(connection, before, kind="view"))
-    return await _drop(connection, await _unmoved(connection, before, kind="routine"))
-
-
-async def _create(connection: Connection, code: tuple[CodeFile, ...], *, kind: str) -> None:
     for file in code:
-        if file.kind == kind:
-            try:
-                await connection.execute(file.text)
-            except asyncpg.PostgresError as error:
-                error.add_note(f"while applying {file.path}")
-                raise
+        await _create(connection, file)
 
 
-async def _drop(connection: Connection, definitions: list[Definition]) -> list[Definition]:
-    """Drop what nothing else needs, in whatever order works; returns the rest."""
-    waiting = definitions
-    while waiting:
-        needed: list[Definition] = []
-        for definition in waiting:
-            try:
-                async with connection.transaction():
-                    await connection.execute(f"drop {definition.kind} if exists {definition.name}")
-            except asyncpg.DependentObjectsStillExistError:
-                needed.append(definition)
-        if len(needed) == len(waiting):
-            break
-        waiting = needed
-    return waiting
+async def replace_functions(
+    connection: Connection, changed: Collection[CodeFile], names: Collection[str], *, reshaped: Collection[str] = ()
+) -> tuple[str, ...]:
+    """Put the changed functions in place; `names` are those of all files. Returns what was set aside.
+
+    `reshaped` functions make room for their successors. Settings as for `create_code`. Raises `ReshapedError`, and
+    whatever PostgreSQL says about a file, with a note that names it.
+    """
+    before = await read_definitions(connection)
+    old = [found for found in before if found.kind == "routine" and found.name in reshaped]
+    moved = [await move_aside(connection, definition) for definition in old]
+    functions = [file for file in changed if file.kind == "function"]
+    conflicts = {file.name for file in functions if not await _replace_function(connection, file)}
+    now = await read_definitions(connection)
+    untouched = {(found.oid, found.written_by) for found in before}
+    new = [found for found in now if (found.oid, found.written_by) not in untouched]
+    rest = [found for found in now if (found.oid, found.written_by) in untouched]
+    conflicts |= _ambiguous(new, rest)
+    if conflicts:
+        raise ReshapedError(conflicts)
+    await revive(connection, [found for found in new if found.name in names])
+    replaced = {file.name for file in functions}
+    gone = [found for found in rest if found.name not in names or found.name in replaced]
+    retired = await retire(connection, [*gone, *(await _under_new_names(connection, moved))])
+    return tuple(sorted({*retired} - {*moved} | {found.identity for found in old}))
 
 
-async def _unmoved(connection: Connection, before: list[Definition], *, kind: str) -> list[Definition]:
-    now = await _definitions(connection)
-    return [definition for definition in now if definition.kind == kind and definition in before]
+async def replace_views(connection: Connection, changed: Collection[CodeFile]) -> None:
+    """Put the changed views in place. Last in its transaction: who reads them waits from here to its end."""
+    names = {file.name for file in changed if file.kind == "view"}
+    for file in changed:
+        if file.kind == "view":
+            await _replace_view(connection, file)
+    if names:
+        found = await read_definitions(connection)
+        await revive(connection, [view for view in found if view.kind == "view" and view.name in names])
 
 
-async def _definitions(connection: Connection) -> list[Definition]:
-    return [Definition(**row) for row in await connection.fetch(_DEFINITIONS)]
+def _ambiguous(new: Collection[Definition], old: Collection[Definition]) -> set[str]:
+    """Names of new functions beside which an old one of the same name would take some of the calls."""
+    return {
+        mine.name
+        for mine in new
+        for other in old
+        if mine.kind == other.kind == "routine" and mine.name == other.name and mine.takes_calls_of(other)
+    }
+
+
+async def _under_new_names(connection: Connection, identities: Collection[str]) -> list[Definition]:
+    return [found for found in await read_definitions(connection) if found.identity in identities]
+
+
+async def _replace_function(connection: Connection, file: CodeFile) -> bool:
+    try:
+        async with connection.transaction():
+            await _create(connection, file)
+    except _NOT_REPLACEABLE:
+        return False
+    return True
+
+
+async def _replace_view(connection: Connection, file: CodeFile) -> None:
+    try:
+        async with connection.transaction():
+            await _create(connection, file)
+    except asyncpg.InvalidTableDefinitionError as refusal:
+        try:
+            await connection.execute(f"drop view fenceline.{file.name}")
+        except asyncpg.DependentObjectsStillExistError:
+            raise refusal from None
+        await _create(connection, file)
+
+
+async def _create(connection: Connection, file: CodeFile) -> None:
+    try:
+        await connection.execute(file.text)
+    except asyncpg.PostgresError as error:
+        error.add_note(f"while applying {file.path}")
+        raise

@@ -8,6 +8,7 @@ A file that breaks these rules is a mistake in the program, and is refused befor
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -21,7 +22,7 @@ _ROLES: Final = re.compile(r"^-- roles: (.+)$", re.MULTILINE)
 _DEFINES: Final = re.compile(r"^create or replace (function|view) fenceline\.(\w+)", re.MULTILINE)
 
 
-class SchemaFileInvalid(ValueError):  # noqa: N818 - named after what is wrong, as the exceptions in errors.py
+class SchemaFileInvalid(ValueError):
     """A file under `sql/` breaks the rules of its kind."""
 
 
@@ -42,6 +43,11 @@ class CodeFile:
     name: str
     roles: tuple[str, ...]
     text: str
+
+    @property
+    def key(self) -> str:
+        """What a database remembers the file by: its path without the sub-folder, which may be another tomorrow."""
+        return f"{self.path.partition('/')[0]}/{self.name}.sql"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +75,13 @@ class SchemaFiles:
 def read_schema_files(directory: Traversable | None = None) -> SchemaFiles:
     """Read the files of `directory`, by default those this program carries. Raises `SchemaFileInvalid`."""
     root = files("fenceline") / "sql" if directory is None else directory
-    migrations = tuple(_migration(file) for file in _sql_files(root, "migrations"))
+    migrations = tuple(_migration(file) for _, file in _sql_files(root / "migrations", "migrations"))
     if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise SchemaFileInvalid("sql/migrations: the numbers must run 0001, 0002, … without a gap")
     code = tuple(
-        _code_file(f"{folder}/{file.name}", file.read_text("utf-8"))
+        _code_file(path, file.read_text("utf-8"))
         for folder in ("functions", "reads", "views")
-        for file in _sql_files(root, folder)
+        for path, file in _sql_files(root / folder, folder)
     )
     names = [file.name for file in code]
     if repeated := sorted({name for name in names if names.count(name) > 1}):
@@ -94,10 +100,17 @@ def checksum_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _sql_files(root: Traversable, folder: str) -> list[Traversable]:
-    path = root / folder
-    found = [file for file in path.iterdir() if file.name.endswith(".sql")] if path.is_dir() else []
-    return sorted(found, key=lambda file: file.name)
+def _sql_files(directory: Traversable, path: str) -> list[tuple[str, Traversable]]:
+    """The SQL files of a folder and the folders in it, with their paths, in the order of their names."""
+    return sorted(_walk(directory, path), key=lambda found: found[1].name)
+
+
+def _walk(directory: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in directory.iterdir() if directory.is_dir() else ():
+        if entry.is_dir():
+            yield from _walk(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".sql"):
+            yield f"{path}/{entry.name}", entry
 
 
 def _migration(file: Traversable) -> Migration:

@@ -2,10 +2,17 @@
 
 from dataclasses import dataclass
 
+from fenceline.database.definitions import Connection
 from fenceline.database.grants import code_checksum
-from fenceline.database.replace_code import Connection
 from fenceline.database.schema_files import ROLES, SchemaFiles, read_schema_files
-from fenceline.errors import MigrationChanged, SchemaForbidden, SchemaMissing, SchemaOutdated, SchemaTooNew
+from fenceline.errors import (
+    MigrationChanged,
+    SchemaForbidden,
+    SchemaForeign,
+    SchemaMissing,
+    SchemaOutdated,
+    SchemaTooNew,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +57,9 @@ async def check_schema(connection: Connection, *, files: SchemaFiles | None = No
         """
         select has_schema_privilege(n.oid, 'usage') as usable, current_user::text as role,
                exists (select from pg_catalog.pg_proc p
-                       where p.pronamespace = n.oid and p.proname = 'schema_version') as versioned
+                       where p.pronamespace = n.oid and p.proname = 'schema_version') as versioned,
+               exists (select from pg_catalog.pg_proc p
+                       where p.pronamespace = n.oid and p.proname = 'code_number') as numbered
         from pg_catalog.pg_namespace n where n.nspname = 'fenceline'
         """
     )
@@ -68,6 +77,12 @@ async def check_schema(connection: Connection, *, files: SchemaFiles | None = No
         raise SchemaOutdated(
             f"the Fenceline schema has number {version['number']}, this program needs "
             f"{wanted.required_number}: run `fenceline migrate`"
+        )
+    code = await connection.fetchval("select fenceline.code_number()") if schema["numbered"] else 0
+    if code < wanted.required_number:
+        raise SchemaOutdated(
+            f"the functions of the Fenceline schema have number {code}, this program needs {wanted.required_number}: "
+            "a migration is under way or was broken off, run `fenceline migrate`"
         )
 
 
@@ -103,3 +118,19 @@ async def code_differs(connection: Connection, files: SchemaFiles) -> bool:
         return True
     checksum = await connection.fetchval("select checksum from fenceline.code")
     return bool(checksum != code_checksum(files))
+
+
+async def refuse_foreign(connection: Connection) -> None:
+    """Raises `SchemaForeign` when there is a schema of our name that is not ours."""
+    foreign = await connection.fetchval(
+        """
+        select count(*) from (
+          select from pg_class where relnamespace = to_regnamespace('fenceline')
+          union all select from pg_proc where pronamespace = to_regnamespace('fenceline')) as found
+        """
+    )
+    if foreign:
+        raise SchemaForeign(
+            f"the schema fenceline exists and holds {foreign} objects that Fenceline did not make: "
+            "rename or drop it, or use another database"
+        )

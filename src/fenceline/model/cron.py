@@ -22,7 +22,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from cronsim import CronSim, CronSimError
 
 FIELDS = 5
-MOST_SECONDS = 366 * 86400
+MAX_SECONDS = 366 * 86400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 #: Nowhere do clocks change twice within so long.
@@ -41,8 +41,8 @@ class Interval:
     def __post_init__(self) -> None:
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, int):
             raise ValueError(f"every {self.seconds!r} is not a whole number of seconds")  # noqa: TRY004 - bad input
-        if not 1 <= self.seconds <= MOST_SECONDS:
-            raise ValueError(f"every {self.seconds} is out of range: use 1 to {MOST_SECONDS} seconds")
+        if not 1 <= self.seconds <= MAX_SECONDS:
+            raise ValueError(f"every {self.seconds} is out of range: use 1 to {MAX_SECONDS} seconds")
 
     def next_after(self, moment: datetime) -> datetime:
         step = timedelta(seconds=self.seconds)

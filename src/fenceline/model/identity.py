@@ -2,6 +2,12 @@
 
 from dataclasses import dataclass
 
+#: What a token that is bound to lanes or kinds can be used for. The rest acts on jobs wherever they are.
+FOR_BOUND = frozenset({"jobs:read", "jobs:enqueue", "jobs:cancel", "runners:claim", "workers:view"})
+
+#: What a role has that takes something away.
+HIDE_ARGS = "jobs:hide_args"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
@@ -18,9 +24,22 @@ class Identity:
     own_jobs: bool = True
     all_tenants: bool = False
     token_id: int | None = None
+    lanes: frozenset[str] | None = None  # what the token is bound to; None: any
+    kinds: frozenset[str] | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        return self.lanes is not None or self.kinds is not None
 
     def may(self, permission: str) -> bool:
+        if self.is_bound and permission not in FOR_BOUND:
+            return False
         return "*" in self.permissions or permission in self.permissions
+
+    @property
+    def hides_args(self) -> bool:
+        """Whether args and results are not for them; nobody has this by having everything."""
+        return HIDE_ARGS in self.permissions
 
     @property
     def reach(self) -> str | None:
@@ -30,3 +49,8 @@ class Identity:
     def only_created_by(self) -> str | None:
         """The actor whose jobs alone may be seen and changed; None: those of everybody in reach."""
         return self.actor if self.own_jobs else None
+
+    @property
+    def owner(self) -> str:
+        """Who a runner belongs to: the very token that registered it, or the one whom an identity provider names."""
+        return f"actor {self.tenant} {self.actor}" if self.token_id is None else f"token {self.token_id}"

@@ -7,22 +7,34 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A retry policy: at most `max_attempts` attempts, with growing delays between them.
-
-    quadratic: base × n²; exponential: base × 2ⁿ⁻¹; fixed: base; a list: its nth delay, then its last. All in
-    seconds, after attempt n. `jitter` adds up to that share of the delay.
-    """
+    """A retry policy: how often a job is tried, and how long it waits in between."""
 
     max_attempts: int = 3
+    """How often it is tried, the first time included."""
     backoff: Literal["quadratic", "exponential", "fixed"] | Sequence[float] = "quadratic"
+    """Seconds after attempt n: base × n²; base × 2ⁿ⁻¹; base; or of a list the nth, then its last."""
     base: float = 2.0
+    """The seconds that `backoff` starts from."""
     jitter: float = 0.1
+    """Adds up to that share of the delay, so that jobs that failed together do not come back together."""
     max_delay: float = 86_400.0
+    """The longest delay, in seconds."""
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:
             raise ValueError(f"max_attempts {self.max_attempts} is out of range: use 1 or more")
 
     def to_json(self) -> dict[str, Any]:
+        """The policy as the database keeps it, without `max_attempts`."""
         backoff = self.backoff if isinstance(self.backoff, str) else list(self.backoff)
         return {"backoff": backoff, "base": self.base, "jitter": self.jitter, "max_delay": self.max_delay}
+
+
+def as_settings(retry: Retry | int) -> dict[str, Any]:
+    """What the database is told: the policy and its `max_attempts`; of a number, that alone. Raises ValueError."""
+    if isinstance(retry, Retry):
+        return {"retry": retry.to_json(), "max_attempts": retry.max_attempts}
+    given: Any = retry  # whoever runs no type checker may give anything
+    if type(given) is not int or given < 1:
+        raise ValueError(f"retry {given!r:.80} is not a policy: use a fenceline.Retry, or how many attempts, 1 or more")
+    return {"max_attempts": given}

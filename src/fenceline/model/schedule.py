@@ -1,16 +1,14 @@
 """A schedule as it is at one moment, and what has to be decided about its ticks. Frozen values, no I/O."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, Self
+from datetime import datetime, timedelta
+from typing import Any, Literal
 
 from fenceline.model.cron import Timing, latest_ticks, read_timing, read_zone, ticks_after
 from fenceline.model.window import Window, read_windows
 
 Misfire = Literal["skip", "once", "all"]
 
-_TIMES = ("settled_at", "next_at", "last_at", "created_at", "changed_at", "declared_at", "now")
 #: A tick that is decided later than this after its time has been missed, also when the next one has not come yet.
 PATIENCE = timedelta(seconds=60)
 #: Of the ticks that were missed, only the latest are looked at one by one.
@@ -61,14 +59,6 @@ class Schedule:
     changed_by: str | None
     declared_at: datetime | None
     now: datetime
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> Self:
-        values = dict(row)
-        for name in _TIMES:
-            if values[name] is not None:
-                values[name] = datetime.fromisoformat(values[name]).astimezone(UTC)
-        return cls(**values)
 
     @property
     def timing(self) -> Timing:

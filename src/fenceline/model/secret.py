@@ -1,4 +1,4 @@
-"""The secret of a token: 256 random bits, of which only the SHA-256 is kept."""
+"""The secret of a token or a callback: 256 random bits, of which only the SHA-256 is kept."""
 
 import hashlib
 import secrets

@@ -1,22 +1,10 @@
 """What operators ask of a queue, as values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-
-_TIMES = frozenset({"at", "claimed_at", "started_at", "finished_at", "active_at", "cancel_requested_at"})
-
-
-def _read(kind: type[T], row: Mapping[str, Any]) -> T:
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]  # all of them are dataclasses
-    return kind(**{name: _moment(row[name]) if name in _TIMES else row[name] for name in names})
-
-
-def _moment(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +12,7 @@ class Stats(Generic[T]):
     """`is_complete` is false when there was more than is looked at in one go: then the figures are a sample."""
 
     items: list[T]
-    is_complete: bool
-
-    @staticmethod
-    def from_json(kind: type[T], document: Mapping[str, Any]) -> "Stats[T]":
-        return Stats([_read(kind, row) for row in document["items"]], document.get("is_complete", True))
+    is_complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,3 +82,26 @@ class SlowJob:
     finished_at: datetime | None
     worker: str | None
     seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """How long jobs waited before they started, in the span of time that begins at `at`."""
+
+    at: datetime
+    started: int
+    p50_seconds: float
+    p95_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What jobs of a kind failed with; messages that differ in numbers only are one."""
+
+    kind: str
+    type: str | None
+    code: str | None
+    message: str | None
+    count: int
+    last_job: str
+    last_at: datetime

@@ -1,0 +1,172 @@
+"""`@app.job`: makes a function the handler of a kind."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
+
+from fenceline.client.app_parts import app_parts
+from fenceline.client.batch_handler import WAIT_SECONDS, BatchDecorator, checked_batch
+from fenceline.client.handler import Handler
+from fenceline.client.handler_parts import HandlerSettings
+from fenceline.model.retry import Retry, as_settings
+
+if TYPE_CHECKING:
+    from fenceline.client.app import Fenceline
+    from fenceline.context.context import Context
+    from fenceline.context.sync_context import SyncContext
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PLAIN = HandlerSettings(
+    kind_settings={}, validate=None, on_shutdown="release", isolated=False, memory_limit_mb=None, aliases=()
+)
+
+
+class JobSettings(TypedDict, total=False):
+    """What `@app.job(…)` can be told; all of it may be left out."""
+
+    kind: str | None
+    """The name that its jobs are enqueued under; else the function's name."""
+    lane: str | None
+    """The lane of its jobs. A lane that lists the kind in the database is stronger; an enqueue is stronger still."""
+    priority: int | None
+    """The priority of its jobs, unless the enqueue says another."""
+    timeout: float | None
+    """Seconds that an attempt may take; then it fails, code `timeout`. Else unlimited."""
+    retry: Retry | int | None
+    """When a failed job is tried again, or just how many attempts there are. Else 3, as `Retry()` has it."""
+    validate: Callable[..., object] | None
+    """Called with the args before an enqueue; may raise NotFound or ValueError, and then nothing is enqueued."""
+    on_shutdown: Literal["release", "fail"]
+    """When its worker must stop and the handler does not end in time: back to the queue (the default), or failed."""
+    isolated: bool
+    """Run it in a process of its own, which is killed when it exceeds its timeout or ignores a cancel."""
+    memory_limit_mb: int | None
+    """With `isolated`: what it may take beyond the loaded app. More raises MemoryError, code `memory_limit`."""
+    aliases: Sequence[str]
+    """Kinds that the handler was known under before: their jobs are run too."""
+    needs_approval: bool
+    """Its jobs wait until somebody else approves them, whoever enqueues them and whatever is asked for."""
+    identities: Mapping[str, Sequence[str]] | None
+    """Who may name which `identity`: `{"tenant:acme": ["billing"], "role:operator": ["*"]}`. None: everybody any."""
+    extra_args: Literal["refuse", "ignore"]
+    """A job with args that this handler does not know: left to workers of another version, or run without them."""
+
+
+class BatchSettings(JobSettings, total=False):
+    """As `JobSettings`, for a handler that takes many jobs at a time (docs/guides/batch.md)."""
+
+    batch: Required[int]
+    """So many jobs at most are given to one call of the handler, which takes a `list[BatchItem[…]]`."""
+    batch_wait: float
+    """So many seconds the first of them waits for the others; a full batch does not wait. Else 0.1."""
+
+
+class JobDecorator:
+    """`@app.job`, as it is or with settings (`JobSettings`): `@app.job(lane="interactive", retry=5)`.
+
+    `ingest.enqueue(...)` takes what the function takes,
+    but for the context, which is its first parameter, `ctx: Context` (in a `def`, `ctx: SyncContext`), if it has one.
+    """
+
+    def __init__(self, app: "Fenceline", kind: str | None = None, settings: HandlerSettings = PLAIN) -> None:
+        self._app = app
+        self._kind = kind
+        self._settings = settings
+
+    # A type checker takes the first that fits. Python's typing can leave out a first parameter, but no keyword.
+    @overload
+    def __call__(self, function: "Callable[Concatenate[Context, P], Awaitable[R]]", /) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: "Callable[Concatenate[SyncContext, P], R]", /) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Handler[P, R]: ...
+    @overload
+    def __call__(self, /, **settings: Unpack[BatchSettings]) -> BatchDecorator: ...
+    @overload
+    def __call__(self, /, **settings: Unpack[JobSettings]) -> "JobDecorator": ...
+    def __call__(self, function: Callable[..., Any] | None = None, /, **settings: Any) -> Any:
+        """Register a function, async or not, as the handler of a kind; or choose settings for the function to come."""
+        if function is None:
+            chosen = _checked(settings)
+            decorator = JobDecorator(self._app, settings.get("kind"), chosen)
+            return decorator if chosen.batch is None else BatchDecorator(decorator._register)
+        if settings or not inspect.isroutine(function):
+            raise TypeError(f"@app.job decorates a function, not {function!r}; settings are given by name")
+        return self._register(function, Handler, inspect.currentframe())
+
+    def _register(self, function: Callable[..., Any], handler_of: Any, frame: FrameType | None) -> Any:
+        """`handler_of`: which kind of handler; `frame`: that was called by whoever decorates."""
+        handler: Handler[Any, Any] = handler_of(
+            self._app,
+            function,
+            kind=self._kind or function.__name__,
+            settings=self._settings,
+            local_names=_local_names(function, frame),
+        )
+        app_parts(self._app).register(handler)
+        return handler
+
+
+def _checked(settings: Mapping[str, Any]) -> HandlerSettings:
+    known = BatchSettings.__annotations__
+    if unknown := sorted(settings.keys() - known.keys()):
+        raise TypeError(f"@app.job has no setting {', '.join(unknown)}: use {', '.join(known)}")
+    isolated, memory_limit_mb = settings.get("isolated", False), settings.get("memory_limit_mb")
+    if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
+        raise ValueError("memory_limit_mb needs isolated=True and at least 1: only a process of its own has a limit")
+    aliases, validate = settings.get("aliases", ()), settings.get("validate")
+    if isinstance(aliases, str):
+        raise TypeError(f"aliases={aliases!r} is a single string: use a list of kinds")
+    if inspect.iscoroutinefunction(validate):
+        raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
+    identities, extra_args = settings.get("identities"), settings.get("extra_args")
+    check_extra_args(extra_args)
+    if "batch_wait" in settings and "batch" not in settings:
+        raise TypeError("batch_wait= needs batch=: how many jobs to wait for")
+    wait = settings.get("batch_wait", WAIT_SECONDS)
+    return HandlerSettings(
+        kind_settings=_kind_settings(settings),
+        batch=checked_batch(settings["batch"], wait, isolated=isolated, validate=validate)
+        if "batch" in settings
+        else None,
+        validate=validate,
+        on_shutdown=settings.get("on_shutdown", "release"),
+        isolated=isolated,
+        memory_limit_mb=memory_limit_mb,
+        aliases=tuple(aliases),
+        extra_args=extra_args,
+        identities=None if identities is None else {who: list(names) for who, names in identities.items()},
+    )
+
+
+def check_extra_args(given: str | None) -> None:
+    """Raises ValueError."""
+    if given not in (None, "refuse", "ignore"):
+        raise ValueError(f"extra_args={given!r} is unknown: use refuse or ignore")
+
+
+def _kind_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {name: settings.get(name) for name in ("lane", "priority", "timeout")}
+    retry = settings.get("retry")
+    if retry is not None:
+        given |= as_settings(retry)
+    if settings.get("needs_approval"):
+        given["needs_approval"] = True
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _local_names(function: Callable[..., Any], frame: FrameType | None) -> dict[str, Any] | None:
+    """What the annotations of a function name among the locals of where it is decorated: with `from __future__ import
+    annotations` they are texts, and a class that is defined in a function is found nowhere else.
+    """
+    texts = [hint for hint in getattr(function, "__annotations__", {}).values() if isinstance(hint, str)]
+    if not texts or frame is None or frame.f_back is None:
+        return None
+    around = frame.f_back.f_locals
+    return {name: around[name] for name in re.findall(r"\w+", " ".join(texts)) if name in around}

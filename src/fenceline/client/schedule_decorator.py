@@ -1,0 +1,130 @@
+"""What may be said about a schedule, in code and by operators, and the schedules that an app declares."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, get_args
+
+from fenceline.client.arguments import encode_plain
+from fenceline.client.enqueue_options import EnqueueOptions, encode_options
+from fenceline.client.handler_parts import HandlerParts, handler_parts
+from fenceline.database import calls
+from fenceline.errors import InvalidSchedule
+from fenceline.model.cron import read_timing, read_zone
+from fenceline.model.schedule import Misfire
+from fenceline.model.window import read_windows
+
+if TYPE_CHECKING:
+    from fenceline.client.app_parts import AppParts
+    from fenceline.client.handler import Handler
+
+
+class ScheduleSettings(TypedDict, total=False):
+    """Every setting of a schedule. None takes an operator's word back: then the code's counts, or the default."""
+
+    kind: str | None
+    """The kind of its jobs."""
+    args: Mapping[str, Any] | None
+    """The args of its jobs."""
+    options: EnqueueOptions | None
+    """Options of its jobs, as for an enqueue."""
+    cron: str | None
+    """Five fields, in the schedule's timezone. Either this or `every`."""
+    every: int | None
+    """Seconds between ticks, which are at whole multiples of them since 1970."""
+    timezone: str | None
+    """The zone of `cron` and `windows`; else UTC."""
+    misfire: Misfire | None
+    """What becomes of ticks that nobody was there for: "skip", "once" for all of them (the default), or "all"."""
+    misfire_limit: int | None
+    """With "all": at most the latest so many; else 10."""
+    windows: Sequence[Mapping[str, str]] | None
+    """When it does not fire: `{"days": "mon-fri", "from": "22:00", "to": "04:00"}`."""
+    paused: bool | None
+    """It does not fire until it is resumed."""
+
+
+def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
+    """The settings as JSON values. Raises InvalidSchedule for what can be seen to be wrong without the rest."""
+    try:
+        cron, every, timezone = settings.get("cron"), settings.get("every"), settings.get("timezone")
+        if cron is not None or every is not None:
+            read_timing(cron, every, timezone or "UTC")
+        elif timezone is not None:
+            read_zone(timezone)
+        if settings.get("windows") is not None:
+            read_windows(settings["windows"])
+    except ValueError as error:
+        raise InvalidSchedule(str(error)) from error
+    if settings.get("misfire") not in (None, *get_args(Misfire)):
+        raise InvalidSchedule(f"misfire {settings.get('misfire')!r} is unknown: use {', '.join(get_args(Misfire))}")
+    encoded: dict[str, Any] = dict(settings)
+    if (args := settings.get("args")) is not None:
+        encoded["args"] = json.loads(encode_plain(settings.get("kind") or "of the schedule", args))
+    if (options := settings.get("options")) is not None:
+        if not options.keys().isdisjoint({"connection", "actor"}):
+            raise InvalidSchedule(
+                "connection= and actor= cannot be used with a schedule: its jobs are made by workers and servers"
+            )
+        encoded["options"] = json.loads(encode_options(options))
+    if (windows := settings.get("windows")) is not None:
+        encoded["windows"] = [dict(window) for window in windows]
+    return encoded
+
+
+def check_settings(settings: ScheduleSettings) -> None:
+    """Raises InvalidSchedule for what is wrong in itself. Args are left for when the handler is known."""
+    if settings.get("cron") is None and settings.get("every") is None:
+        raise InvalidSchedule("a schedule needs either a cron expression or every=")
+    encode_settings({**settings, "args": None})
+
+
+class Declarations:
+    """The schedules in an app's code, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, ScheduleSettings] = {}
+
+    def add(self, name: str, settings: ScheduleSettings) -> None:
+        """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
+        if name in self._by_name:
+            raise InvalidSchedule(f"schedule {name!r} is declared twice: give one of them another name=")
+        check_settings(settings)
+        self._by_name[name] = settings
+
+    def encoded(self, handlers: "Mapping[str, Handler[..., Any]]") -> dict[str, dict[str, Any]]:
+        """For the database. Args are checked against the handlers, which all are known by now. Raises InvalidArgs."""
+        return {name: self._encode(settings, handlers) for name, settings in self._by_name.items()}
+
+    @staticmethod
+    def _encode(settings: ScheduleSettings, handlers: "Mapping[str, Handler[..., Any]]") -> dict[str, Any]:
+        handler = handlers.get(settings.get("kind") or "")
+        if handler is None:
+            return encode_settings(settings)
+        args = json.loads(handler_parts(handler).arguments.encode(settings.get("args") or {}))
+        return encode_settings({**settings, "args": args})
+
+
+HandlerT = TypeVar("HandlerT", bound="Handler[..., Any]")
+
+
+class ScheduleDecorator:
+    """What `@app.schedule(...)` is until it meets its handler."""
+
+    def __init__(self, declarations: Declarations, name: str | None, settings: ScheduleSettings) -> None:
+        check_settings(settings)
+        self._declarations = declarations
+        self._name = name
+        self._settings = settings
+
+    def __call__(self, handler: HandlerT) -> HandlerT:
+        if not isinstance(getattr(handler, "_parts", None), HandlerParts):
+            raise TypeError(f"@app.schedule(...) stands above @app.job, which makes a handler of {handler!r}")
+        self._declarations.add(self._name or handler.kind, {**self._settings, "kind": handler.kind})
+        return handler
+
+
+async def declare_schedules(parts: "AppParts") -> None:
+    """Make the schedules in an app's code known to its database. Raises InvalidSchedule, InvalidArgs."""
+    declared = parts.declared_schedules.encoded(parts.handlers)
+    if declared:
+        await parts.database().call(calls.schedules.declare_schedules(declared))

@@ -1,0 +1,70 @@
+"""What operators ask of a queue, asynchronously.
+
+The blocking twin, `sync_stats_verbs.py`, is generated from this file by `scripts/generate_sync.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fenceline.database import calls
+from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, SlowJob, Stats, Throughput
+from fenceline.runtime.database import GetDatabase
+
+
+class Statistics:
+    """Backlog, active work, error rates, throughput, slow jobs: of one tenant, or of all."""
+
+    __slots__ = ("_get_database",)
+
+    def __init__(self, get_database: GetDatabase) -> None:
+        self._get_database = get_database
+
+    async def backlog(self, tenant: str | None = None) -> Stats[Backlog]:
+        """What waits, by kind and lane."""
+        return await self._get_database().call(calls.stats.stats_backlog(tenant))
+
+    async def active(
+        self,
+        tenant: str | None = None,
+        *,
+        kinds: Sequence[str] | None = None,
+        lanes: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        phase: str | None = None,
+        limit: int = 100,
+    ) -> Stats[ActiveJob]:
+        """Jobs that workers hold, those held longest first, with phase and progress."""
+        return await self._get_database().call(
+            calls.stats.stats_active(
+                tenant,
+                kinds=None if kinds is None else [*kinds],
+                lanes=None if lanes is None else [*lanes],
+                labels=labels,
+                phase=phase,
+                limit=limit,
+            )
+        )
+
+    async def errors(self, tenant: str | None = None, *, seconds: float = 3600) -> Stats[ErrorRate]:
+        """Of the jobs that ended within the last seconds, by kind: how many failed or had errors."""
+        return await self._get_database().call(calls.stats.stats_errors(tenant, seconds=seconds))
+
+    async def throughput(
+        self, tenant: str | None = None, *, seconds: float = 3600, bucket_seconds: float = 60
+    ) -> Stats[Throughput]:
+        """Jobs that ended within the last seconds, per tenant and span of time."""
+        return await self._get_database().call(
+            calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds)
+        )
+
+    async def slow(
+        self,
+        tenant: str | None = None,
+        *,
+        seconds: float = 3600,
+        kinds: Sequence[str] | None = None,
+        limit: int = 20,
+    ) -> Stats[SlowJob]:
+        """The jobs that take longest now, or took within the last seconds."""
+        return await self._get_database().call(
+            calls.stats.stats_slow(tenant, seconds=seconds, kinds=None if kinds is None else [*kinds], limit=limit)
+        )

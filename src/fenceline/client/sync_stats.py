@@ -1,0 +1,70 @@
+"""The blocking twin of stats.py.
+
+Generated from stats.py by scripts/generate_sync.py: change that file, not this one.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fenceline.client.sync_database import GetSyncDatabase
+from fenceline.database import calls
+from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, SlowJob, Stats, Throughput
+
+
+class SyncStatistics:
+    """Backlog, active work, error rates, throughput, slow jobs: of one tenant, or of all."""
+
+    __slots__ = ("_get_database",)
+
+    def __init__(self, get_database: GetSyncDatabase) -> None:
+        self._get_database = get_database
+
+    def backlog(self, tenant: str | None = None) -> Stats[Backlog]:
+        """What waits, by kind and lane."""
+        return self._get_database().call(calls.stats.stats_backlog(tenant))
+
+    def active(
+        self,
+        tenant: str | None = None,
+        *,
+        kinds: Sequence[str] | None = None,
+        lanes: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        phase: str | None = None,
+        limit: int = 100,
+    ) -> Stats[ActiveJob]:
+        """Jobs that workers hold, those held longest first, with phase and progress."""
+        return self._get_database().call(
+            calls.stats.stats_active(
+                tenant,
+                kinds=None if kinds is None else [*kinds],
+                lanes=None if lanes is None else [*lanes],
+                labels=labels,
+                phase=phase,
+                limit=limit,
+            )
+        )
+
+    def errors(self, tenant: str | None = None, *, seconds: float = 3600) -> Stats[ErrorRate]:
+        """Of the jobs that ended within the last seconds, by kind: how many failed or had errors."""
+        return self._get_database().call(calls.stats.stats_errors(tenant, seconds=seconds))
+
+    def throughput(
+        self, tenant: str | None = None, *, seconds: float = 3600, bucket_seconds: float = 60
+    ) -> Stats[Throughput]:
+        """Jobs that ended within the last seconds, per tenant and span of time."""
+        return self._get_database().call(
+            calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds)
+        )
+
+    def slow(
+        self,
+        tenant: str | None = None,
+        *,
+        seconds: float = 3600,
+        kinds: Sequence[str] | None = None,
+        limit: int = 20,
+    ) -> Stats[SlowJob]:
+        """The jobs that take longest now, or took within the last seconds."""
+        return self._get_database().call(
+            calls.stats.stats_slow(tenant, seconds=seconds, kinds=None if kinds is None else [*kinds], limit=limit)
+        )

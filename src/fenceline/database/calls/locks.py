@@ -1,0 +1,40 @@
+"""Named locks of code outside handlers. Those of handlers are in `context.py`."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from fenceline.database.call import Call, function, rows_of, value_of
+from fenceline.database.decoding import Row, json_value
+
+
+def take_outside_lock(
+    namespace: str, name: str, *, tenant: str, owner: str, holding: Sequence[str], lease_seconds: float, actor: str
+) -> Call[int | None]:
+    """The fencing token, or None: the block waits."""
+    called = function(
+        "take_outside_lock",
+        tenant=tenant,
+        namespace=namespace,
+        name=name,
+        owner=UUID(owner),
+        holding=[UUID(block) for block in holding],
+        lease_seconds=lease_seconds,
+        actor=actor,
+    )
+    return value_of(called, repeatable=True)
+
+
+def keep_outside_locks(owners: Sequence[str]) -> Call[dict[str, str]]:
+    """Those that were not renewed, and why: `lost` or `busy`."""
+    called = function("keep_outside_locks", owners=[UUID(owner) for owner in owners])
+    return rows_of(called, "r.owner, r.word", lambda rows: {str(row[0]): row[1] for row in rows}, repeatable=True)
+
+
+def release_outside_lock(owner: str) -> Call[tuple[bool, str | None]]:
+    """Whether the block still had its lease, and the block that is next in line."""
+
+    def decode(rows: Sequence[Row]) -> tuple[bool, str | None]:
+        answer = json_value(rows)
+        return answer["held"], answer["next"]
+
+    return value_of(function("release_outside_lock", owner=UUID(owner)), decode)

@@ -1,0 +1,123 @@
+"""Watching jobs live: those that are followed, and the journal of everything that happens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pydantic_core import from_json
+
+from fenceline.database.call import Call, function, rows_of, value_of
+from fenceline.database.decoding import Row, tuples
+
+#: The notification that something about followed jobs has changed: ids joined by commas.
+CHANGED = "fenceline_changed"
+#: Instead of a job's id: every job, through the journal.
+EVERYTHING = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LineText:
+    """A log line as JSON text, with its place."""
+
+    token: int
+    line: int
+    text: str
+
+
+def _line_text(text: str) -> LineText:
+    line = from_json(text)
+    return LineText(line["token"], line["line"], text)
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedJob:
+    """A job as a live view shows it: `job` and `progress` are JSON text, None when the job is gone."""
+
+    job_id: int
+    stamp: int
+    job: str | None
+    status: str | None
+    progress: str | None
+    status_version: int
+    progress_version: int
+    lines: Sequence[LineText]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRow:
+    """Something that happened: log lines of an attempt, or else a change of the job's state."""
+
+    place: int
+    job_id: int
+    at: datetime
+    token: int | None
+    first_line: int | None
+    last_line: int | None
+
+
+def follow_jobs(job_ids: list[int], seconds: float) -> Call[str]:
+    """The number of the transaction that did it, for `is_settled`."""
+    return value_of(function("follow_jobs", job_ids=job_ids, seconds=seconds), repeatable=True)
+
+
+def is_settled(transaction: str) -> Call[bool]:
+    return value_of(function("is_settled", transaction=transaction), repeatable=True)
+
+
+def followed_stamps(job_ids: list[int]) -> Call[dict[int, int]]:
+    return rows_of(
+        function("followed_stamps", job_ids=job_ids),
+        "job_id, stamp",
+        lambda rows: {row[0]: row[1] for row in rows},
+        repeatable=True,
+    )
+
+
+def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[FollowedJob]]:
+    """`after`: per job the token and line of the last log line that is known."""
+
+    def decode(rows: Sequence[Row]) -> list[FollowedJob]:
+        return [FollowedJob(*(*shown, [_line_text(text) for text in lines])) for *shown, lines in rows]
+
+    called = function(
+        "followed_jobs",
+        job_ids=list(after),
+        tokens=[token for token, _line in after.values()],
+        lines=[line for _token, line in after.values()],
+        limit=limit,
+    )
+    columns = "job_id, stamp, job, status, progress, status_version, progress_version, lines"
+    return rows_of(called, columns, decode, repeatable=True)
+
+
+def journal_place(after: int | None) -> Call[int | None]:
+    """Where to read on; None when something after that is gone."""
+    return value_of(function("journal_place", after=after), repeatable=True)
+
+
+def read_journal(after: int, limit: int) -> Call[list[JournalRow]]:
+    return rows_of(
+        function("read_journal", after=after, limit=limit),
+        "place, job_id, at, token, first_line, last_line",
+        tuples(JournalRow),
+        repeatable=True,
+    )
+
+
+def journal_lines(rows_of_lines: Sequence[JournalRow]) -> Call[dict[int, list[LineText]]]:
+    """Log lines by the place of their row."""
+
+    def decode(rows: Sequence[Row]) -> dict[int, list[LineText]]:
+        lines: dict[int, list[LineText]] = {}
+        for n, text in rows:
+            lines.setdefault(rows_of_lines[n - 1].place, []).append(_line_text(text))
+        return lines
+
+    called = function(
+        "journal_lines",
+        job_ids=[row.job_id for row in rows_of_lines],
+        tokens=[row.token for row in rows_of_lines],
+        first=[row.first_line for row in rows_of_lines],
+        last=[row.last_line for row in rows_of_lines],
+    )
+    return rows_of(called, "n, line", decode, repeatable=True)
