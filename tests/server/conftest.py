@@ -11,10 +11,11 @@ from tests.conftest import Connect
 from tests.server.worker import Hand
 
 from fenceline import Fenceline
-from fenceline.database import access_calls
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
 from fenceline.model.secret import new_token
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
+from fenceline.server.asgi_app import create_app
+from fenceline.server.server_settings import ServerSettings
 
 #: `client = await as_role("producer", tenant="acme", name="ci")`
 AsRole = Callable[..., Awaitable[httpx.AsyncClient]]
@@ -37,7 +38,7 @@ async def queue_app(database: str) -> AsyncIterator[Fenceline]:
 @pytest.fixture
 def settings() -> ServerSettings:
     """A module may bring its own."""
-    return ServerSettings(maintain=False, token_cache_seconds=0.0, stream_seconds=0.1)
+    return ServerSettings(maintain=False, token_cache_seconds=0.0, stream_seconds=0.1, refusals_per_second=0)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ async def make_token(app: Fenceline, role: str, **options: Any) -> str:
     """`tenant`, `name`, `expires_at`."""
     token, token_hash = new_token()
     settings: dict[str, Any] = {"tenant": None, "name": None, "expires_at": None, **options}
-    await app.caller().call(access_calls.create_token(token_hash, role=role, actor="test", **settings))
+    await app_parts(app).database().call(calls.tokens.create_token(token_hash, role=role, actor="test", **settings))
     return token
 
 

@@ -7,19 +7,18 @@ from contextlib import contextmanager
 import uvicorn
 
 from fenceline import Fenceline
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
+from fenceline.server.asgi_app import create_app
+from fenceline.server.listening import uvicorn_config
+from fenceline.server.server_settings import ServerSettings
 
 
 @contextmanager
 def live_server(app: Fenceline, settings: ServerSettings | None = None) -> Iterator[str]:
     """The URL of a running server on loopback."""
-    config = uvicorn.Config(
+    config = uvicorn_config(
         create_app(settings or ServerSettings(maintain=False, stream_seconds=0.1), app),
         host="127.0.0.1",
         port=0,
-        log_level="warning",
-        access_log=False,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)

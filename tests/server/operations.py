@@ -7,9 +7,9 @@ from uuid import uuid4
 
 from fenceline import Fenceline
 from fenceline.model.public_id import format_id
-from fenceline.server.app import create_app
+from fenceline.server.asgi_app import create_app
 from fenceline.server.openapi import openapi
-from fenceline.server.settings import ServerSettings
+from fenceline.server.server_settings import ServerSettings
 
 Json = dict[str, Any]
 MISSING_ID = format_id(1)
@@ -34,7 +34,9 @@ class Operation:
 
     def url(self, **values: str) -> str:
         """With a value for every parameter of the path."""
-        return self.path.format(**{"id": MISSING_ID, "name": "absent", "owner": str(uuid4()), **values})
+        return self.path.format(
+            **{"id": MISSING_ID, "name": "absent", "owner": str(uuid4()), "secret": "absent", **values}
+        )
 
 
 @functools.cache

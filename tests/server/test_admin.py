@@ -10,13 +10,14 @@ from tests.server.worker import Hand
 
 LANE_FIELDS = {
     "name", "kinds", "slots", "in_use", "depth", "oldest_age_seconds", "poll_interval_ms", "stale_timeout_seconds",
-    "on_stale", "enabled", "rate_per_second", "burst", "fair", "ageing_seconds",
+    "on_stale", "enabled", "rate_per_second", "burst", "fair", "ageing_seconds", "needs_approval",
+    "offline_timeout_seconds", "updated_at", "suspects_waiting", "suspects_running", "delivery", "unsent",
 }  # fmt: skip
 
 
 @pytest.fixture
 async def operator(as_role: AsRole) -> httpx.AsyncClient:
-    return await as_role("operator", name="ann")
+    return await as_role("fleet_operator", name="ann")
 
 
 async def enqueue(client: httpx.AsyncClient, kind: str = "a", **options: object) -> str:
@@ -49,6 +50,7 @@ async def test_a_lane_comes_changes_and_goes(operator: httpx.AsyncClient) -> Non
     changes = {
         "slots": 1, "kinds": ["report", "export"], "poll_interval_ms": 1000, "stale_timeout_seconds": 60,
         "on_stale": "fail", "enabled": False, "rate_per_second": 2.5, "burst": 5, "fair": True, "ageing_seconds": 30,
+        "offline_timeout_seconds": 20, "delivery": "arq",
     }  # fmt: skip
     changed = (await operator.patch(path, json=changes)).json()
     assert {name: changed[name] for name in changes} == {**changes, "kinds": ["export", "report"]}
@@ -61,6 +63,9 @@ async def test_a_lane_comes_changes_and_goes(operator: httpx.AsyncClient) -> Non
         {"name": "x"},
         {"depth": 1},
         {"slots": "3"},
+        {"offline_timeout_seconds": 0},
+        {"delivery": "inline"},
+        {"delivery": "no such"},
         {"kinds": ["A B"]},
     ):
         is_problem(await operator.patch(path, json=bad), 422, "invalid")
@@ -78,6 +83,7 @@ async def test_status_shows_slots_jobs_and_workers(operator: httpx.AsyncClient, 
     await hand.claim("interactive")
     status = (await operator.get("/v1/admin/workers/status")).json()
     lane = next(lane for lane in status["lanes"] if lane["name"] == "interactive")
+    assert lane.keys() == LANE_FIELDS | {"jobs"}
     assert (lane["in_use"], lane["depth"], status["draining"]) == (1, 1, False)
     assert lane["oldest_age_seconds"] >= 0
     assert [(job["id"], job["kind"], job["worker"], job["status"]) for job in lane["jobs"]] == [
@@ -97,6 +103,29 @@ async def test_status_shows_slots_jobs_and_workers(operator: httpx.AsyncClient, 
     status = (await operator.get("/v1/admin/workers/status")).json()
     assert [(w["name"], w["status"], w["in_use"]) for w in status["workers"]] == [("hand", "offline", 0)]
     assert [(w["name"], w["status"]) for w in status["runners"]] == [("far", "online")]
+
+
+async def test_a_lane_says_when_its_runners_are_offline(operator: httpx.AsyncClient, connect: Connect) -> None:
+    for lane, seconds in (("near", 20), ("far", 300)):
+        path = f"/v1/admin/workers/lanes/{lane}"
+        assert (await operator.post(path, json={"offline_timeout_seconds": seconds})).status_code == 201
+    connection = await connect()
+    for name, lanes in (("near", ["near"]), ("far", ["far"]), ("both", ["far", "near"]), ("usual", ["default"])):
+        await connection.execute(
+            "select fenceline.register_worker($1, 3600, p_lanes => $2, p_runner => true)", name, lanes
+        )
+
+    async def offline(silent: int) -> set[str]:
+        await connection.execute(
+            "update fenceline.worker set heartbeat_at = clock_timestamp() - make_interval(secs => $1)", silent
+        )
+        status = (await operator.get("/v1/admin/workers/status")).json()
+        return {runner["name"] for runner in status["runners"] if runner["status"] == "offline"}
+
+    assert await offline(15) == set()
+    assert await offline(40) == {"near", "both"}
+    assert await offline(70) == {"near", "both", "usual"}
+    assert await offline(310) == {"near", "both", "usual", "far"}
 
 
 async def test_operators_kill_and_reprioritise(operator: httpx.AsyncClient, hand: Hand) -> None:
@@ -130,8 +159,8 @@ async def test_a_drained_system_refuses_new_jobs_with_503(operator: httpx.AsyncC
     await enqueue(operator)
 
 
-async def test_every_action_is_audited(operator: httpx.AsyncClient) -> None:
-    job = await enqueue(operator, needs_approval=True)
+async def test_every_action_is_audited(operator: httpx.AsyncClient, as_role: AsRole) -> None:
+    job = await enqueue(await as_role("producer"), needs_approval=True)
     await operator.post(f"/v1/jobs/{job}/approve", json={"reason": "fine"})
     await operator.patch(f"/v1/admin/workers/jobs/{job}/priority", json={"priority": 3})
     await operator.post(f"/v1/jobs/{job}/cancel", json={"reason": "never mind"})
@@ -148,11 +177,11 @@ async def test_every_action_is_audited(operator: httpx.AsyncClient) -> None:
         cursor = page["next_cursor"]
         if cursor is None:
             break
-    assert [event["action"] for event in reversed(pages)][1:] == [
+    assert [event["action"] for event in reversed(pages)][2:] == [
         "job.approve", "job.reprioritise", "job.cancel", "job.retry", "job.delete", "lane.change", "system.drain",
         "system.resume",
     ]  # fmt: skip
-    assert {event["actor"] for event in pages[:-1]} == {"ann"}
+    assert {event["actor"] for event in pages[:-2]} == {"ann"}
     by_action = {event["action"]: event for event in pages}
     assert by_action["job.cancel"]["reason"] == "never mind"
     assert (by_action["job.cancel"]["before"], by_action["job.cancel"]["after"]) == (
@@ -164,6 +193,50 @@ async def test_every_action_is_audited(operator: httpx.AsyncClient) -> None:
     assert len(of_job) == 5
     drains = (await operator.get("/v1/admin/audit", params={"action": "system.drain", "actor": "ann"})).json()["items"]
     assert [event["reason"] for event in drains] == ["upgrade"]
+
+
+async def test_a_bulk_retry_by_filter_keeps_the_order_of_a_workflow_across_pages(
+    operator: httpx.AsyncClient, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fenceline.server.bulk.PAGE", 1)
+    load = await enqueue(operator, "load", labels={"flow": "f"})
+    publish = await enqueue(operator, "publish", labels={"flow": "f"}, after=[load])
+    await hand.run("failed_for_good")
+    body = {"action": "retry", "filter": {"label": "flow:f"}}
+    for dry_run in (True, False):
+        answer = (await operator.post("/v1/jobs/bulk", json={**body, "dry_run": dry_run})).json()
+        assert (answer["matched"], answer["changed"], answer["reasons"]) == (2, 2, {})
+    jobs = (await operator.get("/v1/jobs", params={"label": "flow:f"})).json()["items"]
+    assert [(job["kind"], job["retry_of"]) for job in jobs[:2]] == [("publish", publish), ("load", load)]
+    assert [(job["status"], job["waiting_for"]) for job in jobs[:2]] == [("waiting", "dependencies"), ("queued", None)]
+
+
+async def test_bulk_by_who_enqueued_and_by_a_text_in_the_error(
+    operator: httpx.AsyncClient, as_role: AsRole, hand: Hand
+) -> None:
+    producer = await as_role("producer", name="shop")
+    for client, error in ((producer, "the bank is closed"), (producer, "no paper"), (operator, "the bank is closed")):
+        await enqueue(client)
+        await hand.run("failed_for_good", error={"message": error})
+    queued = await enqueue(producer)
+    await enqueue(operator)
+
+    async def counts(**filters: str) -> tuple[int, int]:
+        body = {"action": "retry", "filter": filters, "dry_run": True}
+        answer = (await operator.post("/v1/jobs/bulk", json=body)).json()
+        return answer["matched"], answer["changed"]
+
+    assert await counts(error="BANK") == (2, 2)
+    assert await counts(error="bank", created_by="shop") == (1, 1)
+    assert await counts(created_by="shop") == (3, 2)
+    assert await counts(created_by="nobody") == (0, 0)
+    for empty in ({"created_by": ""}, {"error": ""}):
+        is_problem(await operator.post("/v1/jobs/bulk", json={"action": "cancel", "filter": empty}), 422, "invalid")
+    # Who may act on his own jobs only gets no others by naming them.
+    for name, matched in (("ann", 0), ("shop", 3)):
+        body = {"action": "cancel", "filter": {"created_by": name}}
+        assert (await producer.post("/v1/jobs/bulk", json=body)).json()["matched"] == matched
+    assert (await operator.get(f"/v1/jobs/{queued}")).json()["status"] == "cancelled"
 
 
 async def test_bulk_verbs_count_and_a_dry_run_changes_nothing(operator: httpx.AsyncClient, hand: Hand) -> None:

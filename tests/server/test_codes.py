@@ -10,9 +10,11 @@ from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.operations import MISSING_ID, Operation, operations
 
-from fenceline.server.settings import ServerSettings
+from fenceline.server.limits import RateLimit
+from fenceline.server.routing import SIGNED_IN
+from fenceline.server.server_settings import ServerSettings
 
-MOST_BYTES = 10_000
+MAX_BYTES = 10_000
 OPERATIONS = [operation for operation in operations() if not operation.is_public]
 WITH_BODY = [operation for operation in OPERATIONS if operation.example is not None]
 #: A path's parameter that is a name to be created is none that could be missing.
@@ -22,7 +24,7 @@ WITH_PATH = [operation for operation in OPERATIONS if "{" in operation.path and 
 
 @pytest.fixture
 def settings() -> ServerSettings:
-    return ServerSettings(maintain=False, max_body_bytes=MOST_BYTES, stream_seconds=0.1)
+    return ServerSettings(maintain=False, max_body_bytes=MAX_BYTES, stream_seconds=0.1)
 
 
 @pytest.fixture
@@ -80,6 +82,8 @@ async def test_403_without_the_permission(as_role: AsRole, admin: httpx.AsyncCli
     connection = await connect()
     before = await contents(connection)
     for operation in OPERATIONS:
+        if operation.permission == SIGNED_IN:
+            continue
         refused(
             await idle.request(operation.method, operation.url(), json=operation.example), operation, 403, "forbidden"
         )
@@ -159,10 +163,19 @@ async def test_405_and_unknown_paths_are_problems_too(admin: httpx.AsyncClient) 
 
 async def test_429_when_a_token_asks_too_much(as_role: AsRole, api: Any) -> None:
     producer, other = await as_role("producer"), await as_role("producer")
-    api.state.server.rate_limit._per_second = 0.001
-    api.state.server.rate_limit._burst = 3.0
-    answers = [await producer.get("/v1/jobs") for _ in range(4)]
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+    api.state.server.rate_limit = RateLimit(0.001)
+    answers = [await producer.get("/v1/jobs") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [200, 429]
     assert answers[-1].json()["code"] == "limited"
     assert int(answers[-1].headers["retry-after"]) > 0
+    assert (await other.get("/v1/jobs")).status_code == 200
+
+
+async def test_429_when_a_tenant_asks_too_much(as_role: AsRole, api: Any) -> None:
+    acme, also_acme = await as_role("producer", tenant="acme"), await as_role("viewer", tenant="acme")
+    other = await as_role("producer", tenant="other")
+    api.state.server.rate_limit = RateLimit(5000, per_tenant=0.001)
+    assert (await acme.get("/v1/jobs")).status_code == 200
+    refused = await also_acme.get("/v1/jobs")
+    assert (refused.status_code, refused.json()["code"]) == (429, "limited")
     assert (await other.get("/v1/jobs")).status_code == 200

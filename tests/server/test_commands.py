@@ -78,7 +78,7 @@ def test_enqueue_prints_the_id_and_depth_a_number(run: Run, database: str) -> No
     made = run(
         "enqueue", "ingest", "--args", '{"path": "a"}', "--priority", "7", "--label", "project:x", "--lane", "system"
     )
-    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{1}\S\n", made.stdout), made.stderr
+    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{3}\n", made.stdout), made.stderr
     again = run(
         "enqueue", "report", "--args", "-", "--dedupe-key", "d", "--run-at", "2100-01-01T00:00:00Z", "--after",
         made.stdout.strip(), "--snapshot", "[1]", "--needs-approval", "--json", stdin='{"n": 1}',
@@ -110,7 +110,10 @@ def test_the_server_starts_bootstraps_validates_and_stops(run: Run, database: st
     ) as process:
         try:
             assert process.stdout is not None
-            token = process.stdout.readline().split()[-1]
+            assert process.stdout.readline().endswith("is in .fenceline/first-token\n"), "output is a log"
+            kept = tmp_path / ".fenceline" / "first-token"
+            assert kept.stat().st_mode & 0o777 == 0o600
+            token = kept.read_text().strip()
             url = process.stdout.readline().split()[-1]
             with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
                 assert client.get("/readyz").status_code == 200

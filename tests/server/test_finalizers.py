@@ -14,8 +14,8 @@ from tests.server.runner_calls import claim_one, register
 from tests.server.test_jobs import is_problem
 
 from fenceline import Fenceline
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
+from fenceline.server.asgi_app import create_app
+from fenceline.server.server_settings import ServerSettings
 
 
 class Report(BaseModel):

@@ -13,7 +13,7 @@ from tests.server.conftest import AsRole, make_token
 from tests.server.runner_calls import Claimed, claim_one, register
 
 from fenceline import Fenceline
-from fenceline.server.app import create_app
+from fenceline.server.asgi_app import create_app
 from fenceline.server.routing import GuardedRoute
 
 OWNER = str(uuid4())

@@ -5,16 +5,20 @@ import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.operations import MISSING_ID
+from tests.server.worker import Hand
 
 from fenceline import Fenceline
-from fenceline.client.caller import Caller
-from fenceline.client.maintenance import Maintenance
+from fenceline.client.app_parts import app_parts
 from fenceline.errors import DatabaseUnavailable
+from fenceline.runtime.database import Database
+from fenceline.runtime.maintenance import Maintenance
 
 JOB_FIELDS = {
     "id", "kind", "status", "waiting_for", "lane", "priority", "tenant", "args", "labels", "attempt", "max_attempts",
     "created_at", "created_by", "run_at", "claimed_at", "started_at", "finished_at", "worker", "phase", "progress",
     "result", "error", "errors", "cancel_requested_at", "retry_of", "parent", "delivery", "backend_job_id",
+    "runner", "snapshot_hash", "requires_hash", "identity", "after", "key", "key_limit", "resource_lock", "dedupe_key",
+    "expires_at", "timeout", "group", "retry",
 }  # fmt: skip
 
 
@@ -48,9 +52,9 @@ async def test_every_option_arrives(as_role: AsRole) -> None:
         "/v1/jobs",
         json={
             "kind": "b", "args": {"x": [1, None]}, "lane": "maintenance", "priority": 7, "run_at": at, "expires_at": at,
-            "dedupe_key": "d", "max_attempts": 9, "labels": {"project": "x"}, "resource_lock": "r", "key": "k",
-            "key_limit": 2, "needs_approval": True, "snapshot": {"v": 1}, "requires_hash": "h",
-            "after": {"jobs": [first["id"]], "policy": "always"}, "identity": "i",
+            "dedupe_key": "d", "dedupe_until": "finished", "max_attempts": 9, "labels": {"project": "x"},
+            "resource_lock": "r", "key": "k", "key_limit": 2, "needs_approval": True, "snapshot": {"v": 1},
+            "requires_hash": "h", "after": {"jobs": [first["id"]], "policy": "always"}, "identity": "i",
         },
     )  # fmt: skip
     assert response.status_code == 202, response.text
@@ -58,6 +62,28 @@ async def test_every_option_arrives(as_role: AsRole) -> None:
     assert (job["status"], job["lane"], job["priority"], job["max_attempts"], job["tenant"], job["labels"]) == (
         "awaiting_approval", "maintenance", 7, 9, "acme", {"project": "x"},
     )  # fmt: skip
+
+
+async def test_what_was_said_at_enqueue_can_be_read_back(as_role: AsRole) -> None:
+    operator = await as_role("operator", tenant="acme")
+    planned = (await operator.post("/v1/jobs", json={"kind": "plan", "snapshot": {"v": 1}})).json()
+    at = "2099-01-01T00:00:00+00:00"
+    said = {
+        "identity": "deployer", "key": "k", "key_limit": 2, "resource_lock": "r", "dedupe_key": "d", "expires_at": at,
+        "after": [planned["id"]],
+    }  # fmt: skip
+    body = {"kind": "deploy", "snapshot": {"v": 1}, "requires_hash": {"job": planned["id"]}, **said}
+    made = await operator.post("/v1/jobs", json=body)
+    assert made.status_code == 202, made.text
+    job = (await operator.get(f"/v1/jobs/{made.json()['id']}")).json()
+    assert job == made.json()
+    assert {name: job[name] for name in said} == said
+    assert job["requires_hash"] == job["snapshot_hash"] == planned["snapshot_hash"]
+    assert (job["timeout"], job["group"], job["retry"]) == (None, None, None)
+    assert "snapshot" not in job
+    whole = (await operator.get(f"/v1/jobs/{job['id']}", params={"fields": "snapshot"})).json()
+    assert whole == {**job, "snapshot": {"v": 1}}
+    assert (await operator.get(f"/v1/jobs/{job['id']}", params={"fields": "all"})).status_code == 422
 
 
 async def test_a_known_kind_gets_its_snapshot(as_role: AsRole, queue_app: Fenceline, connect: Connect) -> None:
@@ -75,6 +101,14 @@ async def test_a_known_kind_gets_its_snapshot(as_role: AsRole, queue_app: Fencel
     connection = await connect()
     kept = await connection.fetch("select snapshot ->> 'machines' as machines from fenceline.job order by id")
     assert [row["machines"] for row in kept] == ["3", "9"]
+
+
+async def test_run_in_is_seconds_from_now(as_role: AsRole) -> None:
+    producer = await as_role("producer")
+    made = (await producer.post("/v1/jobs", json={"kind": "a", "run_in": 60})).json()
+    at, created = (datetime.fromisoformat(made[name]) for name in ("run_at", "created_at"))
+    assert made["status"] == "scheduled"
+    assert timedelta(seconds=59) < at - created < timedelta(seconds=70)
 
 
 async def test_repeats_and_duplicates_answer_200_with_the_first_job(as_role: AsRole) -> None:
@@ -109,6 +143,10 @@ async def test_repeats_and_duplicates_answer_200_with_the_first_job(as_role: AsR
         {"kind": "a", "run_at": 1},
         {"kind": "a", "run_at": "2026-01-31T12:00:00"},
         {"kind": "a", "run_at": "2026-13-31T12:00:00Z"},
+        {"kind": "a", "run_in": "60"},
+        {"kind": "a", "run_in": True},
+        {"kind": "a", "run_in": -1},
+        {"kind": "a", "run_in": 60, "run_at": "2090-01-31T12:00:00Z"},
         {"kind": "a", "dedupe_key": ""},
         {"kind": "a", "dedupe_key": "x" * 513},
         {"kind": "a", "max_attempts": 0},
@@ -169,7 +207,7 @@ async def test_no_database_is_503(as_role: AsRole, monkeypatch: pytest.MonkeyPat
     async def lost(*_: object) -> None:
         raise DatabaseUnavailable("the database cannot be reached")
 
-    monkeypatch.setattr(Caller, "call", lost)
+    monkeypatch.setattr(Database, "call", lost)
     response = await producer.get("/v1/jobs")
     is_problem(response, 503, "unavailable")
     assert response.headers["retry-after"]
@@ -210,5 +248,61 @@ async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fence
     await acme.post(f"/v1/jobs/{jobs[1]['id']}/cancel")
     await (await connect()).execute("update fenceline.maintenance set ran_at = ran_at - interval '9 seconds'")
     assert is_problem(await acme.post("/v1/jobs", json={"kind": "a"}), 429, "limited")
-    await Maintenance(queue_app.caller().call).run_once(0)
+    await Maintenance(app_parts(queue_app).database().call).run_once(0)
     assert (await acme.post("/v1/jobs", json={"kind": "a"})).status_code == 202
+
+
+async def test_the_steps_of_a_job_can_be_read(as_role: AsRole, hand: Hand) -> None:
+    operator = await as_role("operator")
+    job = (await operator.post("/v1/jobs", json={"kind": "a"})).json()["id"]
+    ((_, attempt_id),) = (await hand.claim()).items()
+    values = (job, attempt_id)
+    ahead = "select fenceline.list_steps_ahead(fenceline.parse_public_id($1), $2, '{load,publish}')"
+    await hand.connection.execute(ahead, *values)
+    record = "select fenceline.record_step(fenceline.parse_public_id($1), $2, 'load', null, '{\"rows\": 3}')"
+    await hand.connection.execute(record, *values)
+    steps = (await operator.get(f"/v1/jobs/{job}/steps")).json()
+    assert [(step["name"], step["status"], step["result"]) for step in steps["items"]] == [
+        ("load", "done", {"rows": 3}),
+        ("publish", "listed", None),
+    ]
+    stranger = await as_role("operator", tenant="globex")
+    assert (await stranger.get(f"/v1/jobs/{job}/steps")).status_code == 404
+
+
+async def test_the_checkpoint_of_a_job_can_be_read(as_role: AsRole, hand: Hand) -> None:
+    operator = await as_role("operator")
+    job = (await operator.post("/v1/jobs", json={"kind": "a"})).json()["id"]
+    path = f"/v1/jobs/{job}/checkpoint"
+    assert (await operator.get(path)).json() == {"state": None, "token": None, "updated_at": None}
+    ((_, attempt_id),) = (await hand.claim()).items()
+    save = "select fenceline.save_checkpoint(fenceline.parse_public_id($1), $2, '{\"row\": 12}')"
+    await hand.connection.execute(save, job, attempt_id)
+    kept = (await operator.get(path)).json()
+    assert kept["state"] == {"row": 12}
+    assert kept["token"]
+    assert kept["updated_at"]
+    stranger = await as_role("operator", tenant="globex")
+    assert (await stranger.get(path)).status_code == 404
+
+
+async def test_the_phases_of_a_job_can_be_read(as_role: AsRole, hand: Hand) -> None:
+    operator = await as_role("operator")
+    job = (await operator.post("/v1/jobs", json={"kind": "a"})).json()["id"]
+    ((_, attempt_id),) = (await hand.claim()).items()
+    for call in (
+        "set_progress(fenceline.parse_public_id($1), $2, 'load', '{}')",
+        "move_items(fenceline.parse_public_id($1), $2, 'failed', '{a}', 'broken')",
+        "set_progress(fenceline.parse_public_id($1), $2, 'store', '{\"done\": 1}')",
+    ):
+        await hand.connection.execute(f"select fenceline.{call}", job, attempt_id)
+    load, store = (await operator.get(f"/v1/jobs/{job}/phases")).json()["items"]
+    assert (load["phase"], load["attempt"], load["progress"]["items"]["failed"]) == (
+        "load",
+        1,
+        [{"item": "a", "error": "broken"}],
+    )
+    assert load["ended_at"] == store["started_at"]
+    assert (store["phase"], store["progress"], store["ended_at"]) == ("store", {"done": 1}, None)
+    stranger = await as_role("operator", tenant="globex")
+    assert (await stranger.get(f"/v1/jobs/{job}/phases")).status_code == 404

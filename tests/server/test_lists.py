@@ -49,7 +49,7 @@ async def test_values_of_a_filter_are_alternatives_and_labels_add_up(operator: h
     "query",
     [
         {"status": "nonsense"}, {"label": "nocolon"}, {"label": ":x"}, {"limit": "0"}, {"limit": "1001"},
-        {"cursor": "0000-0000-0001-02"}, {"created_after": "yesterday"}, {"created_after": "2026-01-31T12:00:00"},
+        {"cursor": "0000-0000-0001-002"}, {"created_after": "yesterday"}, {"created_after": "2026-01-31T12:00:00"},
         {"kind": "a\0"}, {"created_before": "99999-01-01T00:00:00Z"}, {"label": "a:\0"},
     ],
 )  # fmt: skip

@@ -19,9 +19,9 @@ from tests.server.conftest import client_of, running
 from tests.server.test_jobs import is_problem
 
 from fenceline import Fenceline
-from fenceline.server.app import create_app
+from fenceline.server.asgi_app import create_app
 from fenceline.server.oidc import OidcUnusable
-from fenceline.server.settings import OidcSettings, ServerSettings
+from fenceline.server.server_settings import OidcSettings, ServerSettings
 
 ISSUER, AUDIENCE = "https://login.example", "fenceline"
 ADMIN_CLAIMS = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": 9e9, "fenceline_role": "platform_admin"}

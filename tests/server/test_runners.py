@@ -10,7 +10,8 @@ from tests.server.runner_calls import claim, claim_one, register
 from tests.server.test_jobs import JOB_FIELDS, is_problem
 
 from fenceline import Fenceline, Job
-from fenceline.database import worker_calls
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
 
 
 async def enqueue(app: Fenceline, count: int, **options: Any) -> list[Job[Any]]:
@@ -38,6 +39,19 @@ async def test_a_runner_claims_starts_logs_and_finishes(runner: httpx.AsyncClien
     done = await runner.put(f"{path}/status", json=end, headers=headers)
     assert (done.status_code, done.json()["status"], done.json()["result"]) == (200, "succeeded", {"rows": 3})
     assert [line.message for line in await job.logs()] == ["a", "b"]
+
+
+async def test_the_lease_of_a_runner_is_what_its_lanes_call_silence(runner: httpx.AsyncClient, as_role: AsRole) -> None:
+    admin = await as_role("platform_admin")
+    for lane, seconds in (("near", 20), ("far", 300), ("usual", None)):
+        await admin.post(f"/v1/admin/workers/lanes/{lane}", json={"offline_timeout_seconds": seconds})
+
+    async def lease(**body: Any) -> float:
+        return float((await runner.post("/v1/runners", json={"name": "r", **body})).json()["lease_seconds"])
+
+    served = (["near"], ["far"], ["far", "near"], ["usual"], ["far", "usual"])
+    assert [await lease(lanes=lanes) for lanes in served] == [20, 300, 20, 60, 60]
+    assert (await lease(), await lease(lanes=["near"], lease_seconds=7), await lease(lanes=["unknown"])) == (20, 7, 60)
 
 
 async def test_the_claim_shows_the_job_as_a_look_at_it_does(as_role: AsRole, queue_app: Fenceline) -> None:
@@ -76,6 +90,27 @@ async def test_every_end_and_its_replay(
     if "result" in said:
         assert is_problem(await attempt.put("status", {**said, "result": 2}), 409, "stale_attempt")
     assert is_problem(await attempt.put("status", {"status": "running"}), 409, "stale_attempt")
+
+
+async def test_late_writes_stand_in_the_timeline(
+    runner: httpx.AsyncClient, as_role: AsRole, queue_app: Fenceline
+) -> None:
+    job = await queue_app.enqueue("work")
+    attempt = await claim_one(runner)
+    await job.cancel(force=True)
+    assert is_problem(await attempt.finish(), 409, "stale_attempt")
+    assert is_problem(await attempt.put("checkpoint", {"state": 1}), 409, "stale_attempt")
+    assert is_problem(await attempt.put("progress", {"done": 1}), 409, "stale_attempt")
+    lines = {"lines": [{"message": "late"}]}
+    assert is_problem(await attempt.post("logs", lines), 409, "stale_attempt")
+    named = {"job": job.id, "attempt_id": attempt.attempt_id}
+    for path, said in (("finish", {"status": "succeeded"}), ("report", lines)):
+        answer = await runner.post(f"/v1/jobs/{path}", json={"attempts": [{**named, **said}]})
+        assert answer.json()["attempts"][0]["verdict"] == "stale"
+    operator = await as_role("operator")
+    events = (await operator.get(f"/v1/jobs/{job.id}/events")).json()["items"]
+    [refused] = [event for event in events if event["event"] == "attempt.refused"]
+    assert refused["details"]["writes"] == {"finish": 2, "save_checkpoint": 1, "set_progress": 1, "log": 2}
 
 
 async def test_a_claim_sent_again_gets_the_same_attempts(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
@@ -184,13 +219,50 @@ async def test_a_silent_runner_is_offline_and_loses_its_jobs(
         "update fenceline.worker set lease_until = now() - interval '1 s' where id = $1", runner_id
     )
     assert await shown() == [("quiet", "offline")]
-    await queue_app.caller().call(worker_calls.maintain(interval_seconds=0))
+    await app_parts(queue_app).database().call(calls.upkeep.maintain(interval_seconds=0))
     assert await job.status() == "queued"
     assert is_problem(await attempt.finish(), 409, "stale_attempt")
     for path in (f"/v1/runners/{runner_id}/heartbeat", f"/v1/runners/{runner_id}/stop"):
         assert is_problem(await runner.post(path), 404, "not_found")
     again = await runner.post("/v1/jobs/claim", json={"runner_id": runner_id})
     assert is_problem(again, 404, "not_found")
+
+
+@pytest.mark.parametrize("promises, left", [(True, "queued"), (False, "failed")])
+async def test_a_last_attempt_whose_start_was_not_told_is_refunded_to_who_tells(
+    runner: httpx.AsyncClient,
+    queue_app: Fenceline,
+    connect: Connect,
+    promises: bool,  # noqa: FBT001 - drawn
+    left: str,
+) -> None:
+    job = await queue_app.enqueue("work", max_attempts=1)
+    await claim_one(runner, await register(runner, tells_starts=promises))
+    await (await connect()).execute("update fenceline.worker set lease_until = now() - interval '1 s'")
+    await app_parts(queue_app).database().call(calls.upkeep.maintain(interval_seconds=0))
+    assert await job.status() == left
+
+
+async def test_a_blocked_loop_is_shown_until_it_turns_again(as_role: AsRole, queue_app: Fenceline) -> None:
+    runner = await as_role("runner")
+    job = await queue_app.enqueue("work")
+    runner_id = await register(runner)
+    await claim_one(runner, runner_id)
+
+    async def beat(body: Any) -> None:
+        response = await runner.post(f"/v1/runners/{runner_id}/heartbeat", json=body)
+        assert response.status_code == 200, response.text
+
+    async def shown() -> tuple[bool, str | None]:
+        [worker] = await queue_app.system.workers()
+        return (worker.blocked_seconds or 0) >= 7, worker.blocked_by
+
+    await beat({"blocked": {"seconds": 7, "job": job.id}})
+    assert await shown() == (True, job.id)
+    await beat({"attempts": []})  # the runner's own, which knows nothing of it
+    assert await shown() == (True, job.id)
+    await beat({})
+    assert await shown() == (False, None)
 
 
 async def test_who_signs_off_gives_everything_back(as_role: AsRole, queue_app: Fenceline) -> None:
@@ -216,6 +288,21 @@ async def test_jobs_that_shared_a_crash_run_alone(runner: httpx.AsyncClient, que
     [alone] = await claim(runner, runner_id, count=1)
     assert alone["alone"] is True
     assert await claim(runner, runner_id, count=1) == []  # not beside the other
+
+
+async def test_suspects_go_to_runners_with_processes_for_them(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+    await enqueue(queue_app, 3)
+    runner_id = await register(runner)
+    await claim(runner, runner_id, count=3)
+    await runner.post(f"/v1/runners/{runner_id}/crash", json={})
+    await enqueue(queue_app, 2)
+    runner_id = await register(runner)
+    assert [attempt["alone"] for attempt in await claim(runner, runner_id, count=2)] == [False, False]
+    apart = await claim(runner, runner_id, count=2, apart=True, request_id="r")
+    assert [attempt["alone"] for attempt in apart] == [True, True], "whatever else it runs"
+    assert await claim(runner, runner_id, count=2, apart=True, request_id="r") == apart
+    assert len(await claim(runner, runner_id, count=2, apart=True)) == 1
+    assert await claim(runner, runner_id, count=2, apart=True, wait=5) == []
 
 
 async def test_runners_of_a_tenant_are_shown_to_it_alone(as_role: AsRole) -> None:

@@ -23,7 +23,7 @@ from tests.server.operations import document
 
 from fenceline import Fenceline
 
-ROLES = ("viewer", "producer", "operator", "runner", "platform_admin")
+ROLES = ("viewer", "producer", "operator", "fleet_operator", "runner", "platform_admin")
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

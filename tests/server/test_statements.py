@@ -6,8 +6,8 @@ import pytest
 from tests.server.conftest import AsRole
 from tests.server.worker import Hand
 
-from fenceline.client.caller import Caller
-from fenceline.server.settings import ServerSettings
+from fenceline.runtime.database import Database
+from fenceline.server.server_settings import ServerSettings
 
 
 @pytest.fixture
@@ -19,14 +19,14 @@ async def test_one_statement_per_request(as_role: AsRole, hand: Hand, monkeypatc
     operator = await as_role("operator")
     await operator.get("/v1/jobs")  # the token is known from here on
     statements: list[str] = []
-    call = Caller.call
+    call = Database.call
 
-    async def counted(self: Caller, wanted: Any, connection: Any = None) -> Any:
+    async def counted(self: Database, wanted: Any, connection: Any = None) -> Any:
         if "use_token" not in wanted.sql:  # asked now and then, however many requests there are
             statements.append(wanted.sql)
         return await call(self, wanted, connection)
 
-    monkeypatch.setattr(Caller, "call", counted)
+    monkeypatch.setattr(Database, "call", counted)
     job = (await operator.post("/v1/jobs", json={"kind": "a"})).json()
     assert len(statements) == 1
     of_job = f"/v1/jobs/{job['id']}"

@@ -43,6 +43,28 @@ async def get(client: httpx.AsyncClient, path: str) -> dict[str, list[dict[str, 
     return answer
 
 
+async def test_failures_are_grouped_by_their_error(as_role: AsRole, work: Work) -> None:
+    for tenant, number in (("acme", 1), ("acme", 22), ("other", 3)):
+        job = await work.enqueue("a", tenant=tenant)
+        await work.claim()
+        await work.finish(job, "failed_for_good", error={"type": "OSError", "message": f"disk {number} is full"})
+    acme = await as_role("viewer", tenant="acme")
+    [row] = (await get(acme, "/v1/stats/failures"))["items"]
+    assert (row["kind"], row["type"], row["message"], row["count"]) == ("a", "OSError", "disk 22 is full", 2)
+
+
+async def test_the_wait_before_a_start(as_role: AsRole, work: Work) -> None:
+    for tenant in ("acme", "acme", "other"):
+        await work.run("a", tenant=tenant)
+    await work.connection.execute(
+        "update fenceline.history set claimed_at = fenceline.id_time(job_id) + interval '3 s', started_at = null"
+    )
+    acme = await as_role("viewer", tenant="acme")
+    rows = (await get(acme, "/v1/stats/starts?bucket_seconds=86400"))["items"]
+    assert sum(int(str(row["started"])) for row in rows) == 2
+    assert {round(float(str(row["p50_seconds"])), 3) for row in rows} == {3.0}
+
+
 async def test_stats_over_http(as_role: AsRole, work: Work) -> None:
     jobs = await fill(work)
     acme = await as_role("viewer", tenant="acme")

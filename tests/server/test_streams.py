@@ -13,14 +13,16 @@ from tests.server.conftest import make_token
 from tests.server.watching import Watcher, Work, serving
 
 from fenceline import Fenceline
-from fenceline.database import access_calls
-from fenceline.database.stream_calls import JournalRow
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
+from fenceline.database.calls.streams import JournalRow
+from fenceline.model.identity import Identity
 from fenceline.model.public_id import format_id
 from fenceline.model.secret import hash_token
-from fenceline.server import stream_client, streams
-from fenceline.server.settings import ServerSettings
-from fenceline.server.stream_client import JournalPage
+from fenceline.server import streams, subscription
+from fenceline.server.server_settings import ServerSettings
 from fenceline.server.stream_hub import Hub
+from fenceline.server.subscription import JournalPage
 
 Watch = Callable[..., Awaitable[httpx.AsyncClient]]
 
@@ -95,7 +97,7 @@ async def test_a_job_goes_on_behind_the_last_event_wherever_it_was_cut(client_as
     for cut in (0, 1, 2, 499, 500, 501, 700, len(whole.events) - 2):
         async with Watcher(client, f"/v1/jobs/{job}/stream", whole.events[cut].id) as rest:
             wanted = len(whole.events) - cut - 1
-            await rest.until(lambda rest=rest, wanted=wanted: len(rest.events) >= wanted)  # type: ignore[misc]
+            await rest.until(lambda rest=rest, wanted=wanted: len(rest.events) >= wanted)  # type: ignore[misc]  # mypy does not infer defaults of a lambda
             await asyncio.sleep(0.05)  # nothing more comes
             assert [event.data for event in rest.events] == [event.data for event in whole.events[cut + 1 :]]
 
@@ -160,10 +162,14 @@ async def test_revoking_the_token_closes_its_streams_and_no_others(
     ):
         await watcher.until(lambda: watcher.statuses == ["queued"])
         token = first.headers["authorization"].partition(" ")[2]
-        identity = await queue_app.caller().call(access_calls.use_token(hash_token(token)))
+        identity = await app_parts(queue_app).database().call(calls.tokens.identify_token(hash_token(token)))
         assert identity is not None
         assert identity.token_id is not None
-        await queue_app.caller().call(access_calls.revoke_token(identity.token_id, actor="test", tenant=None))
+        await (
+            app_parts(queue_app)
+            .database()
+            .call(calls.tokens.revoke_token(identity.token_id, actor="test", tenant=None))
+        )
         await watcher.until(lambda: watcher.ended, seconds=5)
         await filtered.until(lambda: filtered.ended, seconds=5)
         await work.claim()
@@ -224,6 +230,22 @@ async def test_a_filtered_stream_shows_what_there_is_and_what_happens(client_as:
     assert watcher.of("status")[-1] == (await client.get(f"/v1/jobs/{new}")).json()
 
 
+async def test_a_stream_filtered_by_who_enqueued_and_by_a_text_in_the_error(client_as: Watch, work: Work) -> None:
+    ann, ben = await client_as(name="ann"), await client_as(name="ben")
+    mine, other = [(await client.post("/v1/jobs", json={"kind": "work"})).json()["id"] for client in (ann, ben)]
+    async with (
+        Watcher(ben, "/v1/stream?created_by=ann") as by_ann,
+        Watcher(ben, "/v1/stream?error=the%20BANK&created_by=ann") as broken,
+    ):
+        await by_ann.until(lambda: by_ann.statuses == ["queued"])
+        await work.claim(limit=2)
+        for job, message in ((other, "the bank is closed"), (mine, "The Bank is closed")):
+            await work.finish(job, "failed_for_good", error={"message": message})
+        await by_ann.until(lambda: "failed" in by_ann.statuses)
+        await broken.until(lambda: broken.statuses == ["failed"])
+    assert {event.data["id"] for event in [*by_ann.events, *broken.events]} == {mine}
+
+
 async def test_a_filtered_stream_shows_the_end_behind_the_lines(
     client_as: Watch, work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,7 +286,7 @@ async def test_a_filtered_stream_goes_on_behind_the_last_event(client_as: Watch,
         wanted = whole.events[-1].id
         async with Watcher(client, "/v1/stream", whole.events[cut].id) as rest:
             if cut < len(whole.events) - 1:
-                await rest.until(lambda rest=rest, wanted=wanted: rest.last_id == wanted)  # type: ignore[misc]
+                await rest.until(lambda rest=rest, wanted=wanted: rest.last_id == wanted)  # type: ignore[misc]  # mypy does not infer defaults of a lambda
         before = [(e.data["id"], e.data["message"]) for e in seen if e.event == "log"]
         after = [(data["id"], data["message"]) for data in rest.of("log")]
         assert before + after == lines  # none lost, none twice
@@ -310,7 +332,8 @@ async def test_an_id_that_is_no_event_s_is_refused(client_as: Watch, work: Work,
 
 
 async def test_the_buffer_of_a_client_is_bounded() -> None:
-    stream = stream_client.Stream(stream_client.Proof(None), most_events=10, most_bytes=1000)  # type: ignore[arg-type]
+    reader = Identity(actor="ann", role="viewer", tenant="default", permissions=frozenset({"jobs:read"}))
+    stream = subscription.Stream(subscription.Proof(reader), most_events=10, most_bytes=1000)
     pushed = [stream.push("log", "x" * 300, str(n)) for n in range(100)]
     assert pushed == [True] * 4 + [False] * 96  # over the limit by one event at most
     assert stream.is_behind

@@ -10,10 +10,11 @@ from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.test_jobs import is_problem
 
-from fenceline.client.caller import Caller
-from fenceline.database.server_calls import Submission, Submitted
+from fenceline.database.calls.enqueue import Submission, Submitted
 from fenceline.errors import ConnectionLost
+from fenceline.runtime.database import Database
 from fenceline.server.submitter import TURNS, Submitter
+from fenceline.server.tenant_turns import Turns
 
 
 async def enqueue(client: httpx.AsyncClient, number: int, **options: Any) -> httpx.Response:
@@ -26,14 +27,14 @@ async def test_many_at_once_take_few_statements_and_each_gets_its_own_job(
     clients = [await as_role("producer", tenant=f"t{number % 3}", name=f"p{number}") for number in range(6)]
     await asyncio.gather(*(client.get("/v1/jobs") for client in clients))
     statements: list[str] = []
-    call = Caller.call
+    call = Database.call
 
-    async def counted(self: Caller, wanted: Any, connection: Any = None) -> Any:
+    async def counted(self: Database, wanted: Any, connection: Any = None) -> Any:
         if "submit_job" in wanted.sql:
             statements.append(wanted.sql)
         return await call(self, wanted, connection)
 
-    monkeypatch.setattr(Caller, "call", counted)
+    monkeypatch.setattr(Database, "call", counted)
     answers = await asyncio.gather(*(enqueue(clients[number % 6], number) for number in range(60)))
     for number, answer in enumerate(answers):
         assert answer.status_code == 202, answer.text
@@ -61,7 +62,7 @@ async def test_one_that_is_refused_does_not_stop_the_others(as_role: AsRole) -> 
 
 
 async def test_one_that_waits_for_somebodys_transaction_holds_up_nobody(as_role: AsRole, connect: Connect) -> None:
-    producer = await as_role("producer")
+    producer = await as_role("operator")
     rival: asyncpg.Connection[asyncpg.Record] = await connect()
     transaction = rival.transaction()
     await transaction.start()
@@ -92,15 +93,15 @@ async def test_a_lost_connection_is_told_to_everybody_and_the_next_batch_goes(
 ) -> None:
     producer = await as_role("producer")
     await producer.get("/v1/jobs")
-    call = Caller.call
+    call = Database.call
 
-    async def lost(self: Caller, wanted: Any, connection: Any = None) -> Any:
+    async def lost(self: Database, wanted: Any, connection: Any = None) -> Any:
         if "submit_job" in wanted.sql:
             raise ConnectionLost("the connection broke while a statement was under way")
         return await call(self, wanted, connection)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Caller, "call", lost)
+        patch.setattr(Database, "call", lost)
         for answer in await asyncio.gather(*(enqueue(producer, number) for number in range(10))):
             is_problem(answer, 503, "unavailable")
     assert (await enqueue(producer, 1)).status_code == 202
@@ -109,12 +110,12 @@ async def test_a_lost_connection_is_told_to_everybody_and_the_next_batch_goes(
 async def test_one_that_comes_the_moment_the_last_turns_end_is_sent() -> None:
     asked: list[asyncio.Future[Submitted]] = []
 
-    class SlowCaller:
+    class SlowDatabase:
         async def call(self, _wanted: Any) -> Submitted:
             asked.append(asyncio.get_running_loop().create_future())
             return await asked[-1]
 
-    submitter = Submitter(cast("Caller", SlowCaller()))
+    submitter = Submitter(Turns(cast("Database", SlowDatabase()), each=10, seconds=60))
     one = Submission(kind="k", args="{}", options="{}", actor="me", tenant="default", defaults=None)
 
     async def sent(count: int) -> None:

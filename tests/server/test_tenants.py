@@ -52,9 +52,9 @@ async def answers(client: httpx.AsyncClient, ids: dict[str, str]) -> dict[str, A
             response = await client.get(path)
             found[path] = (
                 response.status_code,
-                # Ages go on; the place in the journal is the fleet's, like the numbers in ids of jobs.
+                # Ages go on, also in what `explain` says; the place in the journal is the fleet's, like numbers in ids.
                 re.sub(
-                    r'"(oldest_age_seconds|heartbeat_at|seconds)": [^,}]+|^id: .*$',
+                    r'"(oldest_age_seconds|heartbeat_at|seconds)": [^,}]+|^id: .*$|\b\d+ [smhd]\b',
                     "",
                     response.text,
                     flags=re.MULTILINE,

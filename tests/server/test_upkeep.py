@@ -13,7 +13,7 @@ WEEK = {"kind": None, "status": None, "seconds": 604800.0, "said_by": "default"}
 
 @pytest.fixture
 async def operator(as_role: AsRole) -> httpx.AsyncClient:
-    return await as_role("operator", name="ann")
+    return await as_role("fleet_operator", name="ann")
 
 
 @pytest.fixture
@@ -43,17 +43,18 @@ async def test_prune_forgets_in_steps(operator: httpx.AsyncClient, connect: Conn
     is_problem(await operator.post("/v1/admin/prune", json={"limit": 0}), 422, "invalid")
 
 
-async def test_retention_is_everybodys_to_see_and_the_platforms_to_set(
-    operator: httpx.AsyncClient, admin: httpx.AsyncClient
+async def test_retention_is_everybodys_to_see_and_the_fleets_to_set(
+    operator: httpx.AsyncClient, admin: httpx.AsyncClient, as_role: AsRole
 ) -> None:
     path = "/v1/admin/retention"
-    assert (await operator.get(path)).json() == {"items": [WEEK], "next_cursor": None}
-    is_problem(await operator.put(path, json={"seconds": 1}), 403, "forbidden")
-    changed = await admin.put(path, json={"seconds": 60, "kind": "ingest", "status": "failed"})
+    tenants = await as_role("operator", tenant="acme")
+    assert (await tenants.get(path)).json() == {"items": [WEEK], "next_cursor": None}
+    is_problem(await tenants.put(path, json={"seconds": 1}), 403, "forbidden")
+    changed = await operator.put(path, json={"seconds": 60, "kind": "ingest", "status": "failed"})
     assert {"kind": "ingest", "status": "failed", "seconds": 60.0, "said_by": "operator"} in changed.json()["items"]
-    assert (await admin.put(path, json={"seconds": None, "kind": "ingest"})).json()["items"] == [WEEK]
+    assert (await operator.put(path, json={"seconds": None, "kind": "ingest"})).json()["items"] == [WEEK]
     events = (await admin.get("/v1/admin/audit", params={"action": "retention.change"})).json()["items"]
-    assert [(event["actor"], event["subject"]) for event in events] == [("root", "ingest")] * 2
+    assert [(event["actor"], event["subject"]) for event in events] == [("ann", "ingest")] * 2
     for bad in ({}, {"seconds": -1}, {"seconds": "1"}, {"seconds": 1, "status": "queued"}, {"seconds": 10**400}):
         is_problem(await admin.put(path, json=bad), 422, "invalid")
     is_problem(await admin.put(path, json={"seconds": 1, "status": "failed"}), 422, "invalid")  # of which kind?

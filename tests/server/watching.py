@@ -15,6 +15,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from fenceline.model.public_id import format_id, parse_id
+from fenceline.server.listening import uvicorn_config
 
 Json = dict[str, Any]
 
@@ -23,9 +24,7 @@ Json = dict[str, Any]
 async def serving(api: FastAPI) -> AsyncIterator[str]:
     """The application behind a real port, in this event loop; its URL."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    server = uvicorn.Server(
-        uvicorn.Config(api, lifespan="off", log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    )
+    server = uvicorn.Server(uvicorn_config(api, lifespan="off", timeout_graceful_shutdown=1))
     config = server.config
     config.load()
     server.lifespan = config.lifespan_class(config)
@@ -162,10 +161,11 @@ class Work:
             parse_id(job), self.attempts[job], phase, json.dumps(progress),
         )  # fmt: skip
 
-    async def finish(self, job: str, outcome: str = "succeeded", result: Any = None) -> None:
+    async def finish(self, job: str, outcome: str = "succeeded", result: Any = None, error: Json | None = None) -> None:
         verdict = await self.connection.fetchval(
-            "select fenceline.finish_attempt($1, $2, $3, $4)",
+            "select fenceline.finish_attempt($1, $2, $3, $4, $5)",
             parse_id(job), self.attempts.pop(job), outcome, json.dumps(result),
+            None if error is None else json.dumps(error),
         )  # fmt: skip
         assert verdict == "accepted"
 

@@ -23,16 +23,20 @@ class Hand:
         )
         return {format_id(row["job_id"]): row["attempt_id"] for row in rows}
 
-    async def run(self, outcome: str = "succeeded", *, lane: str = "default", result: Any = None) -> str:
+    async def run(
+        self, outcome: str = "succeeded", *, lane: str = "default", result: Any = None, error: Any = None
+    ) -> str:
         """Claim the next job and end it; returns its id."""
         ((job_id, attempt_id),) = (await self.claim(lane)).items()
-        await self.finish(job_id, attempt_id, outcome, result=result)
+        await self.finish(job_id, attempt_id, outcome, result=result, error=error)
         return job_id
 
-    async def finish(self, job_id: str, attempt_id: UUID, outcome: str = "succeeded", *, result: Any = None) -> None:
+    async def finish(
+        self, job_id: str, attempt_id: UUID, outcome: str = "succeeded", *, result: Any = None, error: Any = None
+    ) -> None:
         verdict = await self.connection.fetchval(
-            "select fenceline.finish_attempt(fenceline.parse_public_id($1), $2, $3, $4)",
-            job_id, attempt_id, outcome, None if result is None else json.dumps(result),
+            "select fenceline.finish_attempt(fenceline.parse_public_id($1), $2, $3, $4, $5)",
+            job_id, attempt_id, outcome, *(None if each is None else json.dumps(each) for each in (result, error)),
         )  # fmt: skip
         assert verdict == "accepted"
 

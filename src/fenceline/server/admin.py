@@ -8,14 +8,17 @@ import json
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import AwareDatetime, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from fenceline.database import operator_calls
+from fenceline.database import calls
+from fenceline.database.call import Call, texts_of
 from fenceline.errors import UnknownLane
-from fenceline.server.job_verbs import act
+from fenceline.model.job import Lane
+from fenceline.server.job_actions import act
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
-from fenceline.server.schemas import AT, ID, Body, JobView, PriorityBody, ReasonBody, VerbBody, View
+from fenceline.server.schemas import AT, ID, Body, JobView, PriorityBody, ReasonBody, VerbBody
+from fenceline.server.views import View, examples, shows
 
 routes = router("admin")
 
@@ -23,44 +26,48 @@ _WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 _LANE: dict[str, JsonValue] = {
     "name": "interactive", "kinds": ["ingest"], "slots": 2, "in_use": 1, "depth": 3, "oldest_age_seconds": 4.2,
     "poll_interval_ms": 2000, "stale_timeout_seconds": 1800, "on_stale": "retry", "enabled": True,
-    "rate_per_second": None, "burst": None, "fair": False, "ageing_seconds": None,
+    "rate_per_second": None, "burst": None, "fair": False, "ageing_seconds": None, "needs_approval": False,
+    "offline_timeout_seconds": None, "updated_at": AT, "suspects_waiting": 0, "suspects_running": 0,
+    "delivery": None,
 }  # fmt: skip
 
 
 class LaneBody(Body):
     """What is left out stays as it is; null clears (`slots: null` is unlimited)."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"slots": 4, "kinds": ["ingest"]}]})
+    model_config = examples({"slots": 4, "kinds": ["ingest"]})
 
     kinds: list[StrictStr] | None = None
     slots: StrictInt | None = None
     poll_interval_ms: StrictInt | None = None
     stale_timeout_seconds: StrictInt | None = None
+    offline_timeout_seconds: StrictInt | None = None
     on_stale: Literal["retry", "fail"] | None = None
     enabled: StrictBool | None = None
     rate_per_second: StrictFloat | StrictInt | None = None
     burst: StrictInt | None = None
     fair: StrictBool | None = None
     ageing_seconds: StrictInt | None = None
+    needs_approval: StrictBool | None = None
+    delivery: StrictStr | None = None
 
 
+@shows(Lane, without=("default_priority",))
 class LaneView(View):
-    model_config = ConfigDict(title="Lane", json_schema_extra={"examples": [_LANE]})
+    model_config = examples(_LANE, title="Lane")
 
-    name: str
-    kinds: list[str]
-    slots: int | None
-    in_use: int
-    depth: int
-    oldest_age_seconds: float | None
-    poll_interval_ms: int
-    stale_timeout_seconds: int | None
-    on_stale: Literal["retry", "fail"]
-    enabled: bool
-    rate_per_second: float | None
-    burst: int | None
-    fair: bool
-    ageing_seconds: int | None
+    offline_timeout_seconds: Annotated[
+        int | None, Field(description="Seconds of silence after which its runners count as offline; null: 60.")
+    ]
+    needs_approval: Annotated[bool, Field(description="Its jobs, and those of its kinds, wait for approval.")]
+    updated_at: AwareDatetime
+    suspects_waiting: Annotated[
+        int, Field(description="Jobs that shared a process with a crash, and wait to be run alone.")
+    ]
+    suspects_running: Annotated[int, Field(description="Jobs that are being run alone now for that reason.")]
+    delivery: Annotated[
+        str | None, Field(description="`arq`: its jobs reach workers by messages; null or `postgres`: they fetch them.")
+    ]
 
 
 class LaneList(View):
@@ -86,7 +93,7 @@ class SlotView(View):
 
 
 class BusyLaneView(LaneView):
-    model_config = ConfigDict(title="BusyLane", json_schema_extra={"examples": []})
+    model_config = examples(title="BusyLane")
 
     jobs: Annotated[list[SlotView], Field(description="The jobs that use its slots, oldest first, at most 100.")]
 
@@ -101,39 +108,42 @@ class WorkerView(View):
     labels: dict[str, object] | None
     started_at: AwareDatetime
     heartbeat_at: AwareDatetime
-    status: Annotated[Literal["online", "offline"], Field(description="Offline after 60 s of silence.")]
+    status: Annotated[
+        Literal["online", "offline"], Field(description="Offline after 60 s of silence, or what its lanes say.")
+    ]
     in_use: int
+    blocked_seconds: Annotated[float | None, Field(description="For how long its event loop has been blocked.")] = None
+    blocked_by: Annotated[
+        str | None, Field(description="The job whose handler blocks it; only for those who may see all jobs.")
+    ] = None
 
 
 class FleetView(View):
-    model_config = ConfigDict(
-        title="Fleet",
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "draining": False,
+            "lanes": [
                 {
-                    "draining": False,
-                    "lanes": [
+                    **_LANE,
+                    "jobs": [
                         {
-                            **_LANE,
-                            "jobs": [
-                                {
-                                    "id": ID, "kind": "ingest", "tenant": "default", "priority": 10,
-                                    "status": "running", "attempt": 1, "claimed_at": AT, "started_at": AT,
-                                    "active_at": AT, "cancel_requested_at": None, "phase": "load", "worker": "web-1",
-                                }
-                            ],
+                            "id": ID, "kind": "ingest", "tenant": "default", "priority": 10,
+                            "status": "running", "attempt": 1, "claimed_at": AT, "started_at": AT,
+                            "active_at": AT, "cancel_requested_at": None, "phase": "load", "worker": "web-1",
                         }
                     ],
-                    "workers": [
-                        {
-                            "id": 3, "name": "web-1", "host": "web-1", "pid": 41, "version": "0.1.0", "lanes": None,
-                            "labels": None, "started_at": AT, "heartbeat_at": AT, "status": "online", "in_use": 1,
-                        }
-                    ],
-                    "runners": [],
                 }
-            ]
+            ],
+            "workers": [
+                {
+                    "id": 3, "name": "web-1", "host": "web-1", "pid": 41, "version": "0.1.0", "lanes": None,
+                    "labels": None, "started_at": AT, "heartbeat_at": AT, "status": "online", "in_use": 1,
+                    "blocked_seconds": None, "blocked_by": None,
+                }
+            ],
+            "runners": [],
         },
+        title="Fleet",
     )  # fmt: skip
 
     draining: bool
@@ -143,13 +153,13 @@ class FleetView(View):
 
 
 class DepthView(View):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"depth": 12}]})
+    model_config = examples({"depth": 12})
 
     depth: int
 
 
 class DrainView(View):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"draining": True}]})
+    model_config = examples({"draining": True})
 
     draining: bool
 
@@ -157,8 +167,7 @@ class DrainView(View):
 @routes.get("/v1/admin/workers/lanes", **operation("workers:view", model=LaneList))
 async def list_lanes(request: ApiRequest) -> Response:
     """Every lane with its settings, and what is measured of the tenant's jobs in it."""
-    found = await request.caller.call(operator_calls.lanes(None, request.identity.reach))
-    return list_response(found)
+    return list_response(await request.database.call(_described(request)))
 
 
 @routes.get("/v1/admin/workers/lanes/{name}", **operation("workers:view", "not_found", "invalid", model=LaneView))
@@ -173,7 +182,7 @@ async def get_lane(request: ApiRequest, name: str) -> Response:
 async def create_lane(request: ApiRequest, name: str, body: LaneBody | None = None) -> Response:
     """Create a lane."""
     changes = (body or LaneBody()).model_dump(exclude_unset=True)
-    await request.caller.call(operator_calls.set_lane(name, changes, request.identity, create=True))
+    await request.database.call(calls.lanes.set_lane(name, changes, create=True, **_actor(request)))
     location = {"Location": f"/v1/admin/workers/lanes/{name}"}
     return json_response(await _lane(request, name), 201, location)
 
@@ -184,7 +193,7 @@ async def change_lane(request: ApiRequest, name: str, body: LaneBody) -> Respons
     changes = body.model_dump(exclude_unset=True)
     await _lane(request, name)
     try:
-        await request.caller.call(operator_calls.set_lane(name, changes, request.identity, create=False))
+        await request.database.call(calls.lanes.set_lane(name, changes, create=False, **_actor(request)))
     except UnknownLane as error:
         raise _no_lane(name) from error
     return json_response(await _lane(request, name))
@@ -196,17 +205,26 @@ async def change_lane(request: ApiRequest, name: str, body: LaneBody) -> Respons
 async def delete_lane(request: ApiRequest, name: str) -> Response:
     """Delete a lane that has no unfinished jobs."""
     try:
-        await request.caller.call(operator_calls.delete_lane(name, request.identity))
+        await request.database.call(calls.lanes.delete_lane(name, **_actor(request)))
     except UnknownLane as error:
         raise _no_lane(name) from error
     return Response(status_code=204)
 
 
+def _described(request: ApiRequest, name: str | None = None) -> Call[list[str]]:
+    # The priority that jobs get by default is a setting of the database, for those who run it.
+    return texts_of(calls.lanes.describe_lanes(name, request.identity.reach, without=["default_priority"]))
+
+
 async def _lane(request: ApiRequest, name: str) -> str:
-    found = await request.caller.call(operator_calls.lanes(name, request.identity.reach))
+    found = await request.database.call(_described(request, name))
     if not found:
         raise _no_lane(name)
     return found[0]
+
+
+def _actor(request: ApiRequest) -> dict[str, str]:
+    return {"actor": request.identity.actor, "actor_tenant": request.identity.tenant}
 
 
 def _no_lane(name: str) -> Problem:
@@ -216,21 +234,21 @@ def _no_lane(name: str) -> Problem:
 @routes.get("/v1/admin/workers/status", **operation("workers:view", model=FleetView))
 async def fleet_status(request: ApiRequest) -> Response:
     """The fleet now: lanes with the jobs that use their slots, workers and runners with their last heartbeat."""
-    return json_response(await request.caller.call(operator_calls.fleet_status(request.identity.reach)))
+    return json_response(await request.database.call(calls.system.fleet_status(request.identity.reach)))
 
 
 @routes.get("/v1/admin/workers/depth", **operation("workers:view", "invalid", model=DepthView))
 async def depth(request: ApiRequest, lane: Annotated[str | None, Query(description="Of one lane.")] = None) -> Response:
     """How many of the tenant's jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
-    found = await request.caller.call(operator_calls.depth(lane, request.identity.reach))
+    found = await request.database.call(calls.lanes.depth(lane, request.identity.reach))
     return json_response(json.dumps({"depth": found}))
 
 
 @routes.post(
     "/v1/admin/workers/jobs/{id}/cancel",
-    **operation("workers:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+    **operation("jobs:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
 )
-async def cancel_job(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:  # noqa: A002 - the contract's name
+async def cancel_job(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:
     """Cancel a job, or with `force` take it from its worker at once."""
     body = body or VerbBody()
     return await act(request, id, "cancel", reason=body.reason, force=body.force)
@@ -238,9 +256,9 @@ async def cancel_job(request: ApiRequest, id: str, body: VerbBody | None = None)
 
 @routes.patch(
     "/v1/admin/workers/jobs/{id}/priority",
-    **operation("workers:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+    **operation("jobs:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
 )
-async def reprioritise_job(request: ApiRequest, id: str, body: PriorityBody) -> Response:  # noqa: A002 - as above
+async def reprioritise_job(request: ApiRequest, id: str, body: PriorityBody) -> Response:
     """Change the priority of a job that no worker holds."""
     return await act(request, id, "reprioritise", priority=body.priority)
 
@@ -259,5 +277,5 @@ async def resume(request: ApiRequest, body: ReasonBody | None = None) -> Respons
 
 async def _drain(request: ApiRequest, body: ReasonBody | None, *, draining: bool) -> Response:
     reason = body.reason if body else None
-    await request.caller.call(operator_calls.drain_system(request.identity, draining=draining, reason=reason))
+    await request.database.call(calls.system.drain_system(draining, reason=reason, **_actor(request)))
     return json_response(json.dumps({"draining": draining}))

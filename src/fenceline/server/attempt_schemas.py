@@ -8,14 +8,20 @@ from uuid import UUID
 
 from pydantic import AliasChoices, AwareDatetime, Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from fenceline.server.runner_schemas import ATTEMPT_ID, OWNER, Seconds, Text, examples
-from fenceline.server.schemas import AT, ID, Body, EnqueueBody, View
+from fenceline.server.runner_schemas import ATTEMPT_ID, OWNER, Seconds, Text
+from fenceline.server.schemas import AT, ID, Body, EnqueueBody
+from fenceline.server.views import View, examples
 
-Status = Literal["succeeded", "succeeded_with_errors", "failed", "cancelled", "snoozed", "released"]
+EndedStatus = Literal[
+    "succeeded", "succeeded_with_errors", "failed", "cancelled", "snoozed", "waiting", "released", "refused"
+]  # fmt: skip
 
 
-class EndBody(Body):
-    """How an attempt ended. `retry` false: failed for good. `delay_seconds`: until a failed or snoozed job is due."""
+class EndingBody(Body):
+    """How an attempt ended. `retry` false: failed for good. `delay_seconds`: until a failed or snoozed job is due.
+    `waiting`: until the wait that the attempt began is over (`waits`).
+    `refused`: the runner's handler does not take the args; somebody whose handler does gets the job.
+    """
 
     result: Any = None
     error: dict[str, Any] | StrictStr | None = None
@@ -26,18 +32,18 @@ class EndBody(Body):
     ran_seconds: Seconds | None = None
 
 
-class StatusBody(EndBody):
+class StatusBody(EndingBody):
     """`running`: the handler has started. `crashed`: the process that it had to itself has died."""
 
     model_config = examples({"status": "succeeded", "result": {"rows": 3}, "metadata": {"host": "runner-1"}})
 
-    status: Status | Literal["running", "crashed"]
+    status: EndedStatus | Literal["running", "crashed"]
 
 
-class FinishItem(EndBody):
+class FinishItem(EndingBody):
     job: StrictStr
     attempt_id: UUID
-    status: Status
+    status: EndedStatus
 
 
 class FinishBody(Body):
@@ -54,6 +60,9 @@ class VerdictView(View):
     job: str
     attempt_id: UUID
     verdict: Literal["accepted", "already", "stale", "forbidden", "not_found", "finalizer_missing"]
+    final: bool | None = Field(default=None, description="Of a failure: whether that was the job's end.")
+    asked: str | None = Field(default=None, description="Of a failure: as what the attempt ended.")
+    next_seconds: float | None = Field(default=None, description="Of a failure: in so long the job runs again.")
 
 
 class FinishView(View):
@@ -68,6 +77,44 @@ class LineBody(Body):
     fields: dict[str, Any] | None = None
     at: AwareDatetime | None = None
     ago_seconds: Seconds | None = None
+
+
+class StartItem(Body):
+    job: StrictStr
+    attempt_id: UUID
+    ran_seconds: Seconds | None = None
+
+
+class StartBody(Body):
+    """Handlers that have started, `ran_seconds` ago, or are about to. Each is decided by itself."""
+
+    model_config = examples({"attempts": [{"job": ID, "attempt_id": ATTEMPT_ID, "ran_seconds": 0.5}]})
+
+    attempts: Annotated[list[StartItem], Field(max_length=1000)]
+
+
+class ReportItem(Body):
+    """`lines` and `offset` as in a job's `logs`; `progress` is shown as it is."""
+
+    job: StrictStr
+    attempt_id: UUID
+    lines: Annotated[list[LineBody], Field(max_length=2000)] = Field(default_factory=list)
+    offset: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] | None = None
+    progress: dict[str, Any] | None = None
+
+
+class ReportBody(Body):
+    """What many attempts have to tell."""
+
+    model_config = examples(
+        {
+            "attempts": [
+                {"job": ID, "attempt_id": ATTEMPT_ID, "lines": [{"message": "reading"}], "progress": {"done": 3}}
+            ]
+        }
+    )
+
+    attempts: Annotated[list[ReportItem], Field(max_length=1000)]
 
 
 class LogsBody(Body):

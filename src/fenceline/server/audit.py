@@ -3,13 +3,14 @@
 from typing import Annotated, Any
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime, ConfigDict
+from pydantic import AwareDatetime
 from pydantic_core import from_json
 
-from fenceline.database import operator_calls
-from fenceline.server.queries import Cursor, Limit, read_cursor
+from fenceline.database import calls
+from fenceline.server.filters import Cursor, Limit, read_cursor
 from fenceline.server.routing import ApiRequest, list_response, operation, router
-from fenceline.server.schemas import AT, ID, View
+from fenceline.server.schemas import AT, ID
+from fenceline.server.views import View, examples
 
 routes = router("audit")
 
@@ -17,16 +18,12 @@ Text = Annotated[str | None, Query()]
 
 
 class EventView(View):
-    model_config = ConfigDict(
-        title="Event",
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": ID, "at": AT, "actor": "ann", "action": "job.cancel", "subject": ID, "tenant": "default",
-                    "reason": "not needed any more", "before": {"status": "queued"}, "after": {"status": "cancelled"},
-                }
-            ]
+    model_config = examples(
+        {
+            "id": ID, "at": AT, "actor": "ann", "action": "job.cancel", "subject": ID, "tenant": "default",
+            "reason": "not needed any more", "before": {"status": "queued"}, "after": {"status": "cancelled"},
         },
+        title="Event",
     )  # fmt: skip
 
     id: str
@@ -56,8 +53,8 @@ async def audit(  # noqa: PLR0917 - FastAPI passes them by name
     cursor: Cursor = None,
 ) -> Response:
     """What operators did, newest first."""
-    found = await request.caller.call(
-        operator_calls.list_events(
+    found = await request.database.call(
+        calls.system.list_events(
             request.identity,
             subject=subject,
             actor=actor,

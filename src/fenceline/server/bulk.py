@@ -2,39 +2,39 @@
 
 import json
 from collections import Counter
+from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from fastapi import Response
-from pydantic import ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import Field, StrictBool, StrictInt, StrictStr, model_validator
 
-from fenceline.database import operator_calls
-from fenceline.database.server_calls import Filter
+from fenceline.database import calls
+from fenceline.model.job import JobFilter
 from fenceline.model.public_id import InvalidId, parse_id
+from fenceline.server.filters import FilterBody
+from fenceline.server.job_actions import refuse_bound
 from fenceline.server.problems import Problem
-from fenceline.server.queries import FilterBody
 from fenceline.server.routing import ApiRequest, json_response, operation, router
-from fenceline.server.schemas import Body, View
+from fenceline.server.schemas import Body
+from fenceline.server.views import View, examples
 
 routes = router("jobs")
 
+PAGE = 1000  # jobs of one transaction
 Action = Literal["cancel", "retry", "approve", "reprioritise"]
 #: What an action needs besides jobs:read, as its single verb does.
 PERMISSIONS: dict[Action, str] = {
     "cancel": "jobs:cancel",
     "retry": "jobs:enqueue",
     "approve": "jobs:approve",
-    "reprioritise": "workers:manage",
+    "reprioritise": "jobs:manage",
 }
 
 
 class BulkBody(Body):
     """Either `ids` or a `filter` with at least one condition; `priority` for reprioritise, and only there."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"action": "cancel", "filter": {"kind": "ingest", "status": "queued"}, "dry_run": True}]
-        }
-    )
+    model_config = examples({"action": "cancel", "filter": {"kind": "ingest", "status": "queued"}, "dry_run": True})
 
     action: Action
     filter: FilterBody | None = None
@@ -58,16 +58,12 @@ class BulkBody(Body):
 class BulkView(View):
     """Of a dry run: what would have been. `reasons` says why jobs were not changed, and how many."""
 
-    model_config = ConfigDict(
-        title="Bulk",
-        json_schema_extra={
-            "examples": [
-                {
-                    "action": "cancel", "dry_run": True, "matched": 12, "changed": 11, "refused": 1,
-                    "reasons": {"wrong_status": 1},
-                }
-            ]
+    model_config = examples(
+        {
+            "action": "cancel", "dry_run": True, "matched": 12, "changed": 11, "refused": 1,
+            "reasons": {"wrong_status": 1},
         },
+        title="Bulk",
     )  # fmt: skip
 
     action: Action
@@ -88,35 +84,38 @@ class BulkView(View):
 async def bulk(request: ApiRequest, body: BulkBody) -> Response:
     """Do one thing to many jobs. Each succeeds or is refused for itself; the answer counts them.
 
-    The jobs are gone through from the newest at the time of the call, so a retry does not meet the jobs it makes.
+    The jobs are gone through from the newest at the time of the call. A retry goes from the oldest, takes a job after
+    those of the same call that it waits for, and does not meet the jobs it makes.
     """
     permission = PERMISSIONS[body.action]
     if not request.identity.may(permission):
         raise Problem("forbidden", f"role {request.identity.role!r} does not have the permission {permission}")
+    if body.action == "retry":
+        refuse_bound(request)
     job_ids, unknown = _read_ids(body.ids)
-    filters = Filter() if body.filter is None else body.filter.to_filter()
+    filters = JobFilter() if body.filter is None else body.filter.to_filter()
     matched, changed, reasons = unknown, 0, Counter({"not_found": unknown} if unknown else {})
-    cursor: int | None = None
-    while True:
-        counts = await request.caller.call(
-            operator_calls.bulk_jobs(
+    if body.action == "retry" and job_ids is None:
+        job_ids = [job_id async for page in _matching(request, filters) for job_id in page]
+        job_ids.sort()  # the oldest first: what waits for others was made after them
+    # A dry run of retries is one call, because each undoes what the next would have seen.
+    size = max(PAGE, len(job_ids or ())) if body.dry_run else PAGE
+    pages = _matching(request, filters) if job_ids is None else _slices(job_ids, size)
+    async for page in pages:
+        counts = await request.database.call(
+            calls.jobs.bulk_jobs(
                 body.action,
                 request.identity,
                 reason=body.reason,
                 force=body.force,
                 priority=body.priority,
                 dry_run=body.dry_run,
-                job_ids=job_ids,
-                filters=filters,
-                cursor=cursor,
+                job_ids=page,
             )
         )
         matched += counts.matched
         changed += counts.changed
         reasons.update(counts.reasons)
-        cursor = counts.next_cursor
-        if cursor is None:
-            break
     answer = {
         "action": body.action,
         "dry_run": body.dry_run,
@@ -126,6 +125,22 @@ async def bulk(request: ApiRequest, body: BulkBody) -> Response:
         "reasons": dict(reasons),
     }
     return json_response(json.dumps(answer))
+
+
+async def _matching(request: ApiRequest, filters: JobFilter) -> AsyncIterator[list[int]]:
+    """The ids of all jobs that match, newest first. A page may be empty, and still another follow."""
+    cursor: int | None = None
+    while True:
+        page, cursor = await request.database.call(calls.jobs.match_jobs(filters, request.identity, cursor=cursor))
+        if page:
+            yield page
+        if cursor is None:
+            return
+
+
+async def _slices(job_ids: list[int], size: int) -> AsyncIterator[list[int]]:
+    for start in range(0, len(job_ids), size):
+        yield job_ids[start : start + size]
 
 
 def _read_ids(ids: list[str] | None) -> tuple[list[int] | None, int]:

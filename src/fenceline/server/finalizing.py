@@ -8,17 +8,19 @@ import asyncio
 import json
 from typing import Any
 
-from fenceline.client.caller import is_connection_failure
+from fenceline.client.app_parts import app_parts
 from fenceline.client.handler import Handler
+from fenceline.client.handler_parts import handler_parts
 from fenceline.context.attempt import Attempt
+from fenceline.context.attempt_api import SqlAttemptApi
 from fenceline.context.context import Context
-from fenceline.context.desk import SqlDesk
 from fenceline.context.failure import ending_of
+from fenceline.context.session import Session
 from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction, TransactionConnection
-from fenceline.database import runner_calls
-from fenceline.database.calls import Call
-from fenceline.database.runner_calls import Finish
+from fenceline.database import calls, failures
+from fenceline.database.call import Call
+from fenceline.database.calls.attempts import RunnerEnding
 from fenceline.errors import DatabaseUnavailable, StaleAttempt
 from fenceline.model.identity import Identity
 from fenceline.server.problems import Problem
@@ -28,74 +30,67 @@ from fenceline.server.routing import ApiRequest
 class RunnerTransaction(Transaction):
     """Ends an attempt as its runner said; the result is stored as it came."""
 
-    def __init__(self, context: Context, identity: Identity, end: Finish) -> None:
-        super().__init__(context)
+    def __init__(self, session: Session, identity: Identity, ending: RunnerEnding) -> None:
+        super().__init__(session, Context(session))
         self._identity = identity
-        self._end = end
+        self._ending = ending
 
     def _finish(self, own: TransactionConnection) -> Call[str]:  # noqa: ARG002 - the result is the runner's
-        call = runner_calls.finish(self._identity, [self._end], finalized=True)
-        return Call(call.sql, call.parameters, lambda rows: call.decode(rows)[0])
+        call = calls.attempts.finish_as_runner(self._identity, [self._ending], finalized=True)
+        return Call(call.sql, call.parameters, lambda rows: call.decode(rows)[0], seals=call.seals)
 
 
-async def finish_one(request: ApiRequest, end: Finish) -> str:
+async def finish_one(request: ApiRequest, ending: RunnerEnding) -> str:
     """The verdict: accepted, already, stale, forbidden or not_found. Raises Problem `finalizer_missing`."""
-    call = runner_calls.finish(request.identity, [end])
-    [verdict] = await request.caller.call(call)
+    call = calls.attempts.finish_as_runner(request.identity, [ending])
+    [verdict] = await request.database.call(call)
     if verdict != "finalizer":
         return verdict
-    row = await request.caller.call(runner_calls.live_claim(end.job_id, end.attempt_id))
+    row = await request.database.call(calls.attempts.live_claim(ending.job_id, ending.attempt_id))
     if row is not None:
         attempt = Attempt(*row)
-        handler = request.server.app.handlers.get(attempt.kind)
-        if handler is None or handler.own_finalizer is None:
+        handler = app_parts(request.server.app).handlers.get(attempt.kind)
+        if handler is None or handler_parts(handler).finalizer is None:
             raise Problem(
                 "finalizer_missing",
                 f"kind {attempt.kind!r} has a finalizer, and this server was started without the app that has it: "
                 "start it as `fenceline server module:app`",
             )
         try:
-            await _finalize(request, end, attempt, handler)
+            await _finalize(request, ending, attempt, handler)
         except StaleAttempt:
             pass  # somebody was quicker, perhaps the same report sent before: see below
         else:
             return "accepted"
-    [verdict] = await request.caller.call(call)
+    [verdict] = await request.database.call(call)
     return verdict
 
 
-async def _finalize(request: ApiRequest, end: Finish, attempt: Attempt, handler: Handler[Any, Any]) -> None:
+async def _finalize(request: ApiRequest, ending: RunnerEnding, attempt: Attempt, handler: Handler[Any, Any]) -> None:
     """Run the finalizer and end the attempt. What the finalizer raises fails the attempt. Raises StaleAttempt."""
-    context = Context(attempt, SqlDesk(request.caller.call), request.server.app)
+    session = Session(attempt, SqlAttemptApi(request.database.call), request.server.app)
     try:
-        value = handler.arguments.decode_result(None if end.result is None else json.loads(end.result))
-        transaction = RunnerTransaction(context, request.identity, end)
-        if handler.own_finalizer is not None and handler.own_finalizer.is_async:
-            async with transaction.open() as own:
-                own.result = value
-        else:
-            blocking = SyncContext(context, wait_on(asyncio.get_running_loop()))
-
-            def finalize() -> None:
-                with transaction.open_blocking(blocking) as own:
-                    own.result = value
-
-            await asyncio.to_thread(finalize)
+        value = handler_parts(handler).arguments.decode_result(
+            None if ending.result is None else json.loads(ending.result)
+        )
+        await RunnerTransaction(session, request.identity, ending).finish_with(
+            value, SyncContext, wait_on(asyncio.get_running_loop())
+        )
     except StaleAttempt:
         raise
     except Exception as error:
-        if is_connection_failure(error):
+        if failures.is_lost(error) or failures.is_passing(error):
             raise DatabaseUnavailable(f"the end could not be written: {error}") from error
         failed = ending_of(attempt, error)
-        ended = Finish(
-            job_id=end.job_id,
-            attempt_id=end.attempt_id,
+        ended = RunnerEnding(
+            job_id=ending.job_id,
+            attempt_id=ending.attempt_id,
             outcome=failed.outcome,
             error=failed.error,
             delay_seconds=failed.delay,
-            ran_seconds=end.ran_seconds,
-            metadata=end.metadata,
+            ran_seconds=ending.ran_seconds,
+            metadata=ending.metadata,
         )
-        [verdict] = await request.caller.call(runner_calls.finish(request.identity, [ended]))
+        [verdict] = await request.database.call(calls.attempts.finish_as_runner(request.identity, [ended]))
         if verdict != "accepted":
             raise StaleAttempt(f"the attempt of job {attempt.id} is gone") from error

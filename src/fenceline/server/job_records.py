@@ -1,52 +1,89 @@
-"""What is kept of a job: attempts, log lines, events."""
+"""What is kept of a job: attempts, steps, phases, log lines, events."""
 
 import re
 from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime, ConfigDict
 from pydantic_core import from_json
 
-from fenceline.database import operator_calls
+from fenceline.database import calls
+from fenceline.database.call import Call, texts_of
+from fenceline.model.job import Checkpoint, LogLine, PhaseRecord, StepRecord
+from fenceline.model.records import AttemptRecord, JobEvent
+from fenceline.server.filters import Limit
 from fenceline.server.problems import Problem
-from fenceline.server.queries import Limit
-from fenceline.server.routing import ApiRequest, list_response, operation, read_job_id, router
-from fenceline.server.schemas import AT, View
+from fenceline.server.routing import ApiRequest, json_response, list_response, operation, read_job_id, router
+from fenceline.server.schemas import AT
+from fenceline.server.views import View, examples, shows
 
 routes = router("jobs")
 
 ATTEMPT_ID = "6f1c1b0e-6f0a-4a53-9d3b-0c8f0a3f3f10"
+NO_CHECKPOINT = '{"state": null, "token": null, "updated_at": null}'
 _CURSOR = re.compile(r"(\d{1,18})-(\d{1,9})", re.ASCII)
 
 
+@shows(AttemptRecord)
 class AttemptView(View):
-    model_config = ConfigDict(
-        title="Attempt",
-        json_schema_extra={
-            "examples": [
-                {
-                    "attempt_id": ATTEMPT_ID, "token": 1, "number": 1, "worker": "web-1", "claimed_at": AT,
-                    "started_at": AT, "ended_at": AT, "outcome": "failed", "final": False,
-                    "error": {"type": "ConnectionError", "message": "no route to host"}, "actor": None,
-                    "metadata": None,
-                }
-            ]
+    model_config = examples(
+        {
+            "attempt_id": ATTEMPT_ID, "token": 1, "number": 1, "worker": "web-1", "claimed_at": AT,
+            "started_at": AT, "ended_at": AT, "outcome": "failed", "final": False,
+            "error": {"type": "ConnectionError", "message": "no route to host"}, "actor": None,
+            "metadata": None,
         },
+        title="Attempt",
     )  # fmt: skip
 
     attempt_id: UUID | None
-    token: int | None
-    number: int | None
-    worker: str | None
-    claimed_at: AwareDatetime | None
-    started_at: AwareDatetime | None
-    ended_at: AwareDatetime | None
-    outcome: str | None
-    final: bool
-    error: dict[str, Any] | None
-    actor: str | None
-    metadata: dict[str, Any] | None
+
+
+@shows(StepRecord)
+class StepView(View):
+    """`listed`: named up front, still to come. `token` tells the attempt."""
+
+    model_config = examples(
+        {
+            "name": "load", "status": "done", "result": {"rows": 3}, "error": None, "token": 1,
+            "ran_seconds": 0.5, "ended_at": AT,
+        },
+        title="Step",
+    )  # fmt: skip
+
+
+class StepList(View):
+    items: list[StepView]
+    next_cursor: None
+
+
+@shows(Checkpoint)
+class CheckpointView(View):
+    model_config = examples({"state": {"row": 1200}, "token": 1, "updated_at": AT}, title="Checkpoint")
+
+
+@shows(PhaseRecord)
+class PhaseView(View):
+    """`phase` is null for progress before the first one. `progress.items` has its items by set."""
+
+    model_config = examples(
+        {
+            "phase": "load",
+            "progress": {
+                "items": {
+                    "in_progress": [], "completed": ["a"], "skipped": [{"item": "b", "reason": "closed"}],
+                    "failed": [{"item": "c", "error": "disk full"}],
+                }
+            },
+            "attempt": 1, "token": 1, "started_at": AT, "ended_at": AT,
+        },
+        title="Phase",
+    )  # fmt: skip
+
+
+class PhaseList(View):
+    items: list[PhaseView]
+    next_cursor: None
 
 
 class AttemptList(View):
@@ -54,24 +91,14 @@ class AttemptList(View):
     next_cursor: None
 
 
+@shows(LogLine)
 class LogLineView(View):
     """`token` tells the attempt, `line` the place in it."""
 
-    model_config = ConfigDict(
+    model_config = examples(
+        {"token": 1, "line": 1, "at": AT, "level": "info", "message": "reading", "fields": {"path": "a"}},
         title="LogLine",
-        json_schema_extra={
-            "examples": [
-                {"token": 1, "line": 1, "at": AT, "level": "info", "message": "reading", "fields": {"path": "a"}}
-            ]
-        },
     )
-
-    token: int
-    line: int
-    at: AwareDatetime
-    level: str
-    message: str
-    fields: Any
 
 
 class LogList(View):
@@ -79,23 +106,14 @@ class LogList(View):
     next_cursor: str | None
 
 
+@shows(JobEvent)
 class JobEventView(View):
     """`actor` is a person or a worker."""
 
-    model_config = ConfigDict(
+    model_config = examples(
+        {"at": AT, "event": "attempt.claim", "actor": "web-1", "reason": None, "details": {"attempt": 1}},
         title="JobEvent",
-        json_schema_extra={
-            "examples": [
-                {"at": AT, "event": "attempt.claim", "actor": "web-1", "reason": None, "details": {"attempt": 1}}
-            ]
-        },
     )
-
-    at: AwareDatetime
-    event: str
-    actor: str | None
-    reason: str | None
-    details: dict[str, Any] | None
 
 
 class JobEventList(View):
@@ -104,25 +122,43 @@ class JobEventList(View):
 
 
 @routes.get("/v1/jobs/{id}/attempts", **operation("jobs:read", "not_found", "invalid", model=AttemptList))
-async def list_attempts(request: ApiRequest, id: str) -> Response:  # noqa: A002 - the contract's name
+async def list_attempts(request: ApiRequest, id: str) -> Response:
     """Every attempt, first to last, the live one included; one without `attempt_id` is a job that ended unclaimed."""
-    found = await request.caller.call(operator_calls.list_attempts(read_job_id(id), request.identity))
-    return list_response(found)
+    return await _records(request, calls.job_records.list_attempts(read_job_id(id), request.identity))
+
+
+@routes.get("/v1/jobs/{id}/steps", **operation("jobs:read", "not_found", "invalid", model=StepList))
+async def list_steps(request: ApiRequest, id: str) -> Response:
+    """Its steps in order: what was done and gave which result, what failed, what is still to come."""
+    return await _records(request, calls.job_records.list_steps(read_job_id(id), request.identity))
+
+
+@routes.get("/v1/jobs/{id}/checkpoint", **operation("jobs:read", "not_found", "invalid", model=CheckpointView))
+async def read_checkpoint(request: ApiRequest, id: str) -> Response:
+    """The state that its handler kept last, from which the next attempt goes on; all null when there is none."""
+    call = calls.job_records.read_checkpoint(read_job_id(id), request.identity)
+    kept = await request.database.call(texts_of(call))
+    return json_response(kept[0] if kept else NO_CHECKPOINT)
+
+
+@routes.get("/v1/jobs/{id}/phases", **operation("jobs:read", "not_found", "invalid", model=PhaseList))
+async def list_phases(request: ApiRequest, id: str) -> Response:
+    """The phases of all its attempts in order, each with the progress and the items that it ended with."""
+    return await _records(request, calls.job_records.list_phases(read_job_id(id), request.identity))
 
 
 @routes.get("/v1/jobs/{id}/events", **operation("jobs:read", "not_found", "invalid", model=JobEventList))
-async def list_events(request: ApiRequest, id: str) -> Response:  # noqa: A002 - as above
+async def list_events(request: ApiRequest, id: str) -> Response:
     """What happened to the job, first to last: made, claimed, started, ended, and what people did to it."""
-    found = await request.caller.call(operator_calls.job_events(read_job_id(id), request.identity))
-    return list_response(found)
+    return await _records(request, calls.job_records.job_events(read_job_id(id), request.identity))
 
 
 @routes.get("/v1/jobs/{id}/logs", **operation("jobs:read", "not_found", "invalid", model=LogList))
 async def read_log(
     request: ApiRequest,
-    id: str,  # noqa: A002 - as above
+    id: str,
     limit: Limit = 1000,
-    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before; lines after it.")] = None,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the previous page.")] = None,
 ) -> Response:
     """Log lines of all attempts in order."""
     after = (0, 0)
@@ -132,8 +168,11 @@ async def read_log(
             message = "use the next_cursor of the page before"
             raise Problem("invalid", f"cursor: {message}", errors=[{"field": "cursor", "message": message}])
         after = (int(place[1]), int(place[2]))
-    found = await request.caller.call(
-        operator_calls.read_log(read_job_id(id), request.identity, after=after, limit=limit)
-    )
+    call = calls.job_records.read_log(read_job_id(id), request.identity, after=after, limit=limit)
+    found = await request.database.call(texts_of(call))
     last = from_json(found[-1]) if len(found) == limit else None
     return list_response(found, None if last is None else f"{last['token']}-{last['line']}")
+
+
+async def _records(request: ApiRequest, call: Call[list[Any]]) -> Response:
+    return list_response(await request.database.call(texts_of(call)))

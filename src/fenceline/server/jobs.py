@@ -1,18 +1,25 @@
 """Jobs: enqueue, list, look at one."""
 
 import asyncio
+import json
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Header, Response
+from fastapi import Header, Query, Response
 
+from fenceline.client.app_parts import app_parts
 from fenceline.client.arguments import encode_plain
-from fenceline.client.options import EnqueueOptions, encode_options
-from fenceline.database import server_calls
+from fenceline.client.enqueue_options import EnqueueOptions, encode_options
+from fenceline.client.handler_parts import handler_parts
+from fenceline.database import calls
+from fenceline.database.call import text_of
 from fenceline.errors import InvalidArgs, NotFound
+from fenceline.model.identity import Identity
+from fenceline.model.job import JobFilter
+from fenceline.model.public_id import format_id
+from fenceline.server.filters import Cursor, Fields, Limit, ListQuery, read_cursor, read_fields
 from fenceline.server.problems import Problem
-from fenceline.server.queries import Cursor, JobFilter, Limit, read_cursor
-from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
+from fenceline.server.routing import ApiRequest, json_response, operation, page_response, read_job_id, router
 from fenceline.server.schemas import EnqueueBody, JobList, JobView
 
 routes = router("jobs")
@@ -25,7 +32,8 @@ LOCATION = {"Location": {"description": "The job's path.", "schema": {"type": "s
 @routes.post(
     "/v1/jobs",
     **operation(
-        "jobs:enqueue", "not_found", "resource_locked", "too_large", "unsupported_media_type", "invalid", "draining",
+        "jobs:enqueue", "not_found", "resource_locked", "key_taken", "too_large", "unsupported_media_type", "invalid",
+        "idempotency_mismatch", "draining",
         status=202, model=JobView,
         answers={
             200: {"description": "The job that was there already.", "model": JobView, "headers": LOCATION},
@@ -46,40 +54,53 @@ async def enqueue(
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
     args, defaults = await encode_args(request, body.kind, body.args or {})
-    handler = request.server.app.handlers.get(body.kind)
-    if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
+    handler = app_parts(request.server.app).handlers.get(body.kind)
+    if handler is not None and handler_parts(handler).snapshot_provider is not None and "snapshot" not in options:
         # As `validate=`: it may read files, or ask a service.
-        options["snapshot"] = await asyncio.to_thread(handler.current_snapshot, handler.arguments.decode(args))
-    asked = server_calls.Submission(
+        options["snapshot"] = await asyncio.to_thread(
+            handler_parts(handler).current_snapshot, handler_parts(handler).arguments.decode(args)
+        )
+    asked = calls.enqueue.Submission(
         kind=body.kind,
         args=args,
-        options=encode_chosen(options),
+        options=bound(encode_chosen(options, request.identity.role, is_transaction=True), request.identity),
         actor=request.identity.actor,
         tenant=request.identity.tenant,
         defaults=defaults,
+        created_by=request.identity.only_created_by,
     )
     if _WAITING.isdisjoint(options):
         made = await request.server.submitter.submit(asked)
     else:
-        made = await request.caller.call(server_calls.submit_job(asked, repeatable=bool(idempotency_key)))
+        made = await request.database.call(calls.enqueue.submit_job(asked, repeatable=bool(idempotency_key)))
     return json_response(made.job, 202 if made.created else 200, {"Location": f"/v1/jobs/{made.id}"})
 
 
-def encode_chosen(options: Mapping[str, Any]) -> str:
+def encode_chosen(options: Mapping[str, Any], role: str | None = None, *, is_transaction: bool = False) -> str:
     """Options of a body as JSON text."""
-    return encode_options(EnqueueOptions(**options))  # type: ignore[typeddict-item]  # names are those of the body
+    named = EnqueueOptions(**options)  # type: ignore[typeddict-item]  # names are those of the body
+    return encode_options(named, actor_role=role, is_transaction=is_transaction)
+
+
+def bound(options: str, identity: Identity) -> str:
+    """Options as JSON text, with what the token is bound to: the database knows where a job would go."""
+    if not identity.is_bound:
+        return options
+    limits = {"bound_lanes": identity.lanes, "bound_kinds": identity.kinds}
+    named = {name: sorted(limit) for name, limit in limits.items() if limit is not None}
+    return json.dumps({**json.loads(options), **named})
 
 
 async def encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -> tuple[str, str | None]:
     """Args as JSON text and what the decorator says, by the handler where the server knows it."""
-    handler = request.server.app.handlers.get(kind)
+    handler = app_parts(request.server.app).handlers.get(kind)
     if handler is None:
         return encode_plain(kind, args), None
-    if not handler.has_validate:
-        return handler.encode_args(args), handler.defaults
+    if not handler_parts(handler).has_validate:
+        return handler_parts(handler).encode_args(args), handler_parts(handler).defaults
     try:
         # The application's own check may look something up, and block.
-        return await asyncio.to_thread(handler.encode_args, args), handler.defaults
+        return await asyncio.to_thread(handler_parts(handler).encode_args, args), handler_parts(handler).defaults
     except (NotFound, InvalidArgs):
         raise
     except ValueError as error:
@@ -89,19 +110,50 @@ async def encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -
 
 
 @routes.get("/v1/jobs", **operation("jobs:read", "invalid", model=JobList))
-async def list_jobs(request: ApiRequest, filters: JobFilter, limit: Limit = 50, cursor: Cursor = None) -> Response:
+async def list_jobs(
+    request: ApiRequest, filters: ListQuery, limit: Limit = 50, cursor: Cursor = None, fields: Fields = None
+) -> Response:
     """Jobs, newest first. Values of one filter are alternatives; labels, as `name:value`, must all match.
 
-    New jobs do not move what a cursor points at.
+    New jobs do not move what a cursor points at. A page has about 4 MiB at most, and may end before `limit`. Args and
+    results are left out unless `fields` asks for them; values of more than 16 KiB are `{"$cut": {"bytes": …}}`.
     """
-    page = await request.caller.call(
-        server_calls.list_jobs(filters, request.identity, limit=limit, cursor=read_cursor(cursor))
+    return await _page(request, filters, limit=limit, cursor=read_cursor(cursor), fields=read_fields(fields))
+
+
+@routes.get("/v1/jobs/{id}/children", **operation("jobs:read", "not_found", "invalid", model=JobList))
+async def list_children(
+    request: ApiRequest,
+    id: str,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    fields: Fields = None,
+) -> Response:
+    """The jobs that its handler made, newest first, as in the list of all jobs."""
+    place, wanted = read_cursor(cursor), read_fields(fields)
+    parent = read_job_id(id)
+    await request.database.call(calls.jobs.visible_job_id(parent, request.identity))
+    return await _page(request, JobFilter(parent=format_id(parent)), limit=limit, cursor=place, fields=wanted)
+
+
+async def _page(
+    request: ApiRequest, filters: JobFilter, *, limit: int, cursor: int | None, fields: list[str]
+) -> Response:
+    items, after = await request.database.call(
+        calls.jobs.page_texts(filters, request.identity, limit=limit, cursor=cursor, fields=fields)
     )
-    cursor = "null" if page.next_cursor is None else f'"{page.next_cursor}"'
-    return json_response(f'{{"items": {page.items}, "next_cursor": {cursor}}}')
+    return page_response(items, after)
 
 
 @routes.get("/v1/jobs/{id}", **operation("jobs:read", "not_found", "invalid", model=JobView))
-async def get_job(request: ApiRequest, id: str) -> Response:  # noqa: A002 - the contract's name
-    """One job. Missing, foreign, expired and malformed ids are answered alike."""
-    return json_response(await request.caller.call(server_calls.get_job(read_job_id(id), request.identity)))
+async def get_job(
+    request: ApiRequest,
+    id: str,
+    fields: Annotated[Literal["snapshot"] | None, Query(description="What else to show.")] = None,
+) -> Response:
+    """One job. Missing, foreign, expired and malformed ids are answered alike.
+
+    The configuration that it was enqueued with, which may be long, is there with `fields=snapshot`.
+    """
+    call = calls.jobs.describe_job(read_job_id(id), request.identity, with_snapshot=fields == "snapshot")
+    return json_response(await request.database.call(text_of(call)))

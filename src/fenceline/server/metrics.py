@@ -1,17 +1,18 @@
-"""`/metrics` for Prometheus: the fleet by lane, and the server's own requests. Names no tenant, kind or job."""
+"""`/metrics` for Prometheus: the fleet by lane, and the server's own requests.
+
+Names no tenant and no job; kinds only where a token is asked for (`--private-metrics`).
+"""
 
 import asyncio
 import time
 
 from fastapi import Response
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
 
-from fenceline.client.caller import Caller
 from fenceline.database import calls
-from fenceline.model.job import Lane
+from fenceline.runtime.database import Database
+from fenceline.server.fleet_metrics import WAIT_BOUNDS, FleetMetrics
 from fenceline.server.routing import PUBLIC, ApiRequest, operation, router
 
 routes = router("health")
@@ -19,20 +20,14 @@ routes = router("health")
 #: The fleet is measured at most so often, however many ask.
 REMEMBER_SECONDS = 2.0
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-LANE_GAUGES = {
-    "depth": "Queued jobs of the lane.",
-    "in_use": "Slots in use.",
-    "slots": "Slots; missing where they are unlimited.",
-    "oldest_age_seconds": "Age of the oldest queued job.",
-}
 
 
 class ServerMetrics:
     """Counts requests as they come, and reads the fleet when asked."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-        self._fleet = Fleet()
+    def __init__(self, database: Database, *, shows_kinds: bool = False) -> None:
+        self._database = database
+        self._fleet = FleetMetrics(shows_kinds=shows_kinds)
         self._registry = CollectorRegistry()
         self._registry.register(self._fleet)
         self._requests = Counter(
@@ -51,27 +46,12 @@ class ServerMetrics:
     async def render(self) -> bytes:
         async with self._turn:
             if self._measured is None or time.monotonic() - self._measured > REMEMBER_SECONDS:
-                self._fleet.lanes = await self._caller.call(calls.lanes())
+                lanes = await self._database.call(calls.lanes.describe_lanes())
+                self._fleet.update(
+                    lanes, await self._database.call(calls.stats.measure_fleet(self._fleet.until, WAIT_BOUNDS))
+                )
                 self._measured = time.monotonic()
         return generate_latest(self._registry)
-
-
-class Fleet(Collector):
-    """The lanes as they were last measured."""
-
-    def __init__(self) -> None:
-        self.lanes: list[Lane] = []
-
-    def collect(self) -> list[Metric]:
-        families: list[Metric] = []
-        for field, text in LANE_GAUGES.items():
-            family = GaugeMetricFamily(f"fenceline_lane_{field}", text, labels=["lane"])
-            for lane in self.lanes:
-                value = getattr(lane, field)
-                if value is not None:
-                    family.add_metric([lane.name], value)
-            families.append(family)
-        return families
 
 
 @routes.get(

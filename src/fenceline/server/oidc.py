@@ -7,15 +7,16 @@ no token of ours can be named like.
 import asyncio
 import json
 import logging
+import re
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
-from fenceline.client.caller import Caller
-from fenceline.database import access_calls
+from fenceline.database import calls
 from fenceline.errors import FencelineError
 from fenceline.model.identity import Identity
-from fenceline.server.settings import OidcSettings
+from fenceline.runtime.database import Database
+from fenceline.server.server_settings import OidcSettings
 
 log = logging.getLogger("fenceline.server")
 
@@ -23,29 +24,34 @@ log = logging.getLogger("fenceline.server")
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 LEEWAY_SECONDS = 30
 REMEMBER_SECONDS = 1.0
+NAME = re.compile(r"[a-z0-9_.-]{1,64}")
+ACTOR = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,200}")
 
 
-class OidcUnusable(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class OidcUnusable(FencelineError):
     """The extra `oidc` is not installed, or the file with the keys cannot be read."""
 
 
 class OidcTokens:
-    def __init__(self, settings: OidcSettings, caller: Caller) -> None:
+    def __init__(self, settings: OidcSettings, database: Database) -> None:
         try:
             import jwt  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise OidcUnusable("OIDC needs the package pyjwt: pip install 'fenceline[oidc]'") from error
         self._jwt = jwt
         self._settings = settings
-        self._caller = caller
+        self._database = database
         self._keys: dict[str | None, Any] = {}
         self._read_at: float | None = None
         self._roles: dict[str, tuple[float, dict[str, Any] | None]] = {}
         self._load_keys()
 
-    async def identify(self, token: str) -> Identity | None:
+    async def identify(self, token: str, nonce: str | None = None) -> Identity | None:
+        """`nonce`: what the token must carry besides, where it is the answer to a sign-in."""
         claims = await asyncio.to_thread(self._check, token)
-        return None if claims is None else await self._identity(claims)
+        if claims is None or (nonce is not None and claims.get("nonce") != nonce):
+            return None
+        return await self._identity(claims)
 
     def _check(self, token: str) -> Mapping[str, Any] | None:
         """The claims of a token that is what it says, else None."""
@@ -72,10 +78,12 @@ class OidcTokens:
     async def _identity(self, claims: Mapping[str, Any]) -> Identity | None:
         role_name, actor = claims.get(self._settings.role_claim), claims.get(self._settings.actor_claim)
         tenant = claims.get(self._settings.tenant_claim, "default")
-        if not (isinstance(role_name, str) and isinstance(actor, str) and isinstance(tenant, str) and actor):
+        if not (_fits(role_name, NAME) and _fits(actor, ACTOR) and _fits(tenant, NAME)):
+            log.info("a JWT was refused: its claims name no role, actor or tenant that could be one")
             return None
         role = await self._role(role_name)
-        if role is None:
+        if role is None or not self._may_be_given(role):
+            log.info("a JWT was refused: role %s does not exist, or is not for tokens of the provider", role_name)
             return None
         permissions = frozenset(role["permissions"])
         return Identity(
@@ -87,10 +95,15 @@ class OidcTokens:
             all_tenants=role["all_tenants"],
         )
 
+    def _may_be_given(self, role: Mapping[str, Any]) -> bool:
+        """Whoever issues tokens there is not let in everywhere by that: what crosses tenants must be named."""
+        allowed = self._settings.roles
+        return not role["all_tenants"] if allowed is None else role["name"] in allowed
+
     async def _role(self, name: str) -> dict[str, Any] | None:
         known = self._roles.get(name)
         if known is None or time.monotonic() - known[0] > REMEMBER_SECONDS:
-            found = await self._caller.call(access_calls.list_roles(name)) if "\0" not in name else []
+            found = await self._database.call(calls.tokens.list_roles(name))
             known = (time.monotonic(), found[0] if found else None)
             if known[1] is not None:
                 self._roles[name] = known
@@ -111,3 +124,7 @@ class OidcTokens:
             return
         self._keys = {key.key_id: key for key in keys.keys}
         self._read_at = written
+
+
+def _fits(claim: object, form: re.Pattern[str]) -> TypeGuard[str]:
+    return isinstance(claim, str) and form.fullmatch(claim) is not None

@@ -6,9 +6,10 @@ from typing import Any
 from fastapi import FastAPI, Response
 from fastapi.openapi.utils import get_openapi
 
+from fenceline.server.incoming_webhooks import TriggerPayload
 from fenceline.server.routing import PERMISSION, PUBLIC, ApiRequest, json_response, operation, router
 from fenceline.server.schemas import ProblemView
-from fenceline.server.triggers import TriggerPayload
+from fenceline.server.signals import CallbackPayload
 
 routes = router("about")
 
@@ -37,6 +38,7 @@ def openapi(api: FastAPI) -> dict[str, Any]:
         schemas.update(problem.pop("$defs", {}))
         schemas["Problem"] = problem
         schemas["TriggerPayload"] = TriggerPayload.model_json_schema()
+        schemas["CallbackPayload"] = CallbackPayload.model_json_schema()
         components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path in document["paths"].values():
             for method in path.values():

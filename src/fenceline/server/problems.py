@@ -12,13 +12,16 @@ from typing import Any
 from fastapi import FastAPI, HTTPException, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from fenceline import errors
+from fenceline.server.shown_path import shown_path
 
 log = logging.getLogger("fenceline.server")
 
 RETRY_SECONDS = 5
+MEDIA_TYPE = "application/problem+json"
 
 #: code → status and what it means. The word is the same in every language and version; the detail is for people.
 PROBLEMS: dict[str, tuple[int, str]] = {
@@ -26,20 +29,29 @@ PROBLEMS: dict[str, tuple[int, str]] = {
     "forbidden": (403, "The token's role does not allow this."),
     "not_found": (404, "There is no such thing, or it is not yours to see."),
     "method_not_allowed": (405, "The path has other methods."),
+    "timeout": (408, "The request did not come in time; the connection is closed."),
     "stale_attempt": (409, "The attempt is gone; nothing was changed."),
     "resource_locked": (409, "Another job holds the resource; `holder` names it."),
     "wrong_status": (409, "The job's status does not allow this; `job_status` names it."),
     "conflict": (409, "It exists already, or is in use."),
+    "key_taken": (409, "The dedupe key or idempotency key belongs to a job that is not yours to see."),
     "too_large": (413, "The body, or a part of it, is too large."),
     "unsupported_media_type": (415, "The body must be application/json."),
+    "head_too_large": (431, "The request line and the headers are too large; the connection is closed."),
+    "malformed": (400, "This is not HTTP/1.1; the connection is closed."),
     "invalid": (422, "The request breaks a rule; `errors` names the fields where that is known."),
-    "limited": (429, "Too much from this token, or too many unfinished jobs of `tenant`; wait for Retry-After."),
+    "idempotency_mismatch": (422, "The same Idempotency-Key came before with another request."),
+    "limited": (
+        429,
+        "Too much from this token, tenant or address, or too many unfinished jobs of `tenant`; wait for Retry-After.",
+    ),
     "internal": (500, "A mistake of the server's; it is in its log."),
+    "busy": (503, "It would have taken too long now: something is locked, slow or used up. Nothing was changed."),
     "draining": (503, "The system accepts no new jobs now."),
     "unavailable": (503, "The database does not answer."),
     "finalizer_missing": (503, "The kind has a finalizer, and this server was started without the app that has it."),
 }
-_WITH_RETRY = ("limited", "draining", "unavailable", "finalizer_missing")
+_WITH_RETRY = ("limited", "busy", "draining", "unavailable", "finalizer_missing")
 
 
 class Problem(HTTPException):
@@ -48,7 +60,7 @@ class Problem(HTTPException):
     raise Problem("not_found", f"lane {name!r} does not exist")
     """
 
-    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any) -> None:
+    def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **extensions: Any) -> None:
         given = dict(headers or {})
         if code in _WITH_RETRY:
             given.setdefault("Retry-After", str(RETRY_SECONDS))
@@ -56,7 +68,7 @@ class Problem(HTTPException):
             given.setdefault("WWW-Authenticate", "Bearer")
         super().__init__(PROBLEMS[code][0], detail, headers=given)
         self.code = code
-        self.more = more
+        self.extensions = extensions
 
     def document(self) -> dict[str, Any]:
         return {
@@ -65,13 +77,24 @@ class Problem(HTTPException):
             "status": self.status_code,
             "code": self.code,
             "detail": self.detail,
-            **self.more,
+            **self.extensions,
         }
 
     def response(self) -> Response:
-        return Response(
-            json.dumps(self.document()), self.status_code, headers=self.headers, media_type="application/problem+json"
-        )
+        return Response(json.dumps(self.document()), self.status_code, headers=self.headers, media_type=MEDIA_TYPE)
+
+    def http_text(self) -> bytes:
+        """The whole answer, for a connection whose request never reached the application; the last on it."""
+        body = json.dumps(self.document())
+        headers = {
+            "content-type": MEDIA_TYPE,
+            "content-length": str(len(body)),
+            "connection": "close",
+            **(self.headers or {}),
+        }
+        lines = [f"HTTP/1.1 {self.status_code} {HTTPStatus(self.status_code).phrase}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", body]).encode()
 
 
 #: What the state machine refuses → code. Whatever is not here is `invalid`, with the refusal's own code as `reason`.
@@ -97,6 +120,10 @@ _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.UnknownRunner: "not_found",
     errors.WorkerLost: "not_found",
     errors.ForeignAttempt: "forbidden",
+    errors.OwnApproval: "forbidden",
+    errors.IdentityRefused: "forbidden",
+    errors.KeyTaken: "key_taken",
+    errors.IdempotencyMismatch: "idempotency_mismatch",
 }
 #: The member that names the culprit.
 _CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status", "limited": "tenant"}
@@ -109,10 +136,10 @@ def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a t
             return error
         case errors.RefusedError():
             code = _REFUSED.get(type(error), "invalid")
-            more: dict[str, Any] = {"reason": error.code} if code in ("invalid", "conflict") else {}
+            extensions: dict[str, Any] = {"reason": error.code} if code in ("invalid", "conflict", "forbidden") else {}
             if error.detail is not None and code in _CULPRITS:
-                more[_CULPRITS[code]] = error.detail
-            return Problem(code, str(error), **more)
+                extensions[_CULPRITS[code]] = error.detail
+            return Problem(code, str(error), **extensions)
         case errors.InvalidArgs():
             return Problem("invalid", str(error), reason=error.code, errors=_args_errors(error))
         case errors.InvalidId():
@@ -120,6 +147,8 @@ def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a t
         case RequestValidationError():
             fields = [_field_error(item) for item in error.errors()]
             return Problem("invalid", _sentence(fields), errors=fields)
+        case errors.DatabaseBusy():
+            return Problem("busy", str(error))
         case errors.DatabaseUnavailable() | errors.ConnectionLost():
             return Problem("unavailable", str(error))
         case StarletteHTTPException(status_code=HTTPStatus.NOT_FOUND):
@@ -151,11 +180,17 @@ def _sentence(fields: Sequence[Mapping[str, str]]) -> str:
     return "; ".join(f"{item['field']}: {item['message']}" for item in fields[:10])
 
 
-async def _answer(_request: Request, error: Exception) -> Response:
+async def _answer(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     if problem is None:
         log.error("a request failed", exc_info=error)
         problem = Problem("internal", "something went wrong in the server; its log has the details")
+    request.app.state.server.refusals.add(
+        request.client.host if request.client else "",
+        problem,
+        asked=f"{request.method} {shown_path(request.url.path)}",
+        who=getattr(request.state, "identity", None),
+    )
     return problem.response()
 
 
@@ -163,3 +198,23 @@ def install(app: FastAPI) -> None:
     """Answer every exception with a problem."""
     for kind in (StarletteHTTPException, RequestValidationError, errors.FencelineError, errors.InvalidId, Exception):
         app.add_exception_handler(kind, _answer)
+
+
+def answer_problems(app: Starlette) -> None:
+    """In an application of your own: answer what Fenceline refuses as its own server does.
+
+    A job that is not there is 404, a resource that is locked 409, a system that drains 503, each with its document;
+    whatever else your code raises is answered as before.
+
+        web = FastAPI()
+        answer_problems(web)
+    """
+    for kind in (errors.FencelineError, errors.InvalidId):
+        app.add_exception_handler(kind, _answer_elsewhere)
+
+
+async def _answer_elsewhere(_request: Request, error: Exception) -> Response:
+    problem = problem_of(error)
+    if problem is None:
+        raise error
+    return problem.response()

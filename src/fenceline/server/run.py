@@ -1,7 +1,7 @@
 """Runs the server: first the doors, then uvicorn.
 
 Fail closed: without any valid token the server does not start, except where `no_auth` says so on loopback, or an
-identity provider issues tokens. On the very first start it makes a token for platform_admin and shows it once.
+identity provider issues tokens. On the very first start it makes a token for platform_admin (`first_token`).
 """
 
 import asyncio
@@ -14,28 +14,31 @@ from collections.abc import Callable, Iterator
 import uvicorn
 
 from fenceline.client.app import Fenceline
-from fenceline.client.caller import Caller
-from fenceline.database import access_calls
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
 from fenceline.errors import FencelineError
 from fenceline.model.secret import new_token
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
+from fenceline.runtime.database import Database
+from fenceline.server import first_token
+from fenceline.server.asgi_app import create_app
+from fenceline.server.listening import uvicorn_config
+from fenceline.server.server_settings import ServerSettings, TlsSettings
 
 
-class NoToken(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class NoToken(FencelineError):
     """Nobody could speak to this server."""
 
 
-async def open_doors(caller: Caller, settings: ServerSettings) -> str | None:
+async def open_doors(database: Database, settings: ServerSettings) -> str | None:
     """The token of the very first start, to be shown once; else None. Raises NoToken when nobody has one."""
     if settings.no_auth:
         return None
     token, token_hash = new_token()
-    if await caller.call(access_calls.bootstrap_token(token_hash)):
+    if await database.call(calls.tokens.bootstrap_token(token_hash)):
         return token
-    if settings.oidc is None and not await caller.call(access_calls.list_tokens(tenant=None, limit=1, valid=True)):
+    if settings.oidc is None and not await database.call(calls.tokens.list_tokens(tenant=None, limit=1, valid=True)):
         raise NoToken(
-            "no token is valid (all are revoked or expired), so nobody could use this server: make one with "
+            "no token is valid (all are revoked or expired), so nobody can use this server: make one with "
             "`fenceline token create --role platform_admin`"
         )
     return None
@@ -44,9 +47,10 @@ async def open_doors(caller: Caller, settings: ServerSettings) -> str | None:
 class Listener(uvicorn.Server):
     """uvicorn, but it says when it listens, and a SIGTERM that it has obeyed is a good end."""
 
-    def __init__(self, config: uvicorn.Config, show: Callable[[str], None]) -> None:
+    def __init__(self, config: uvicorn.Config, show: Callable[[str], None], *, tls: TlsSettings | None) -> None:
         super().__init__(config)
         self._show = show
+        self._tls = tls
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -54,7 +58,8 @@ class Listener(uvicorn.Server):
             # The real port, also where 0 asked for any.
             port = self.servers[0].sockets[0].getsockname()[1]
             host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
-            self._show(f"Fenceline listens on http://{host}:{port}")
+            scheme = "http" if self._tls is None else "https"
+            self._show(f"Fenceline listens on {scheme}://{host}:{port}")
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -78,24 +83,16 @@ def allow_many_files() -> None:
 async def serve(app: Fenceline, settings: ServerSettings, show: Callable[[str], None]) -> None:
     """Until SIGINT or SIGTERM. `show` prints a line for people."""
     allow_many_files()
-    caller = app.make_caller(1)
+    database = app_parts(app).make_database(1)
     try:
-        token = await open_doors(caller, settings)
+        token = await open_doors(database, settings)
     finally:
-        await caller.close()
+        await database.close()
     if token is not None:
-        show(f"The first token, for role platform_admin. It is shown this once: {token}")
+        first_token.hand_over(token, show, settings.first_token_file)
     server = Listener(
-        uvicorn.Config(
-            create_app(settings, app),
-            host=settings.host,
-            port=settings.port,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=5,
-        ),
+        uvicorn_config(create_app(settings, app), host=settings.host, port=settings.port, timeout_graceful_shutdown=5),
         show,
+        tls=settings.tls,
     )
     await server.serve()

@@ -8,23 +8,39 @@ environment are not used, answers are read only in part.
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import httpcore
 
-MOST_ANSWER_BYTES = 4096
+MAX_ANSWER_BYTES = 4096
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-class Refused(Exception):  # noqa: N818 - named after what happened
+#: What older Pythons take for global, and what clouds serve their own machines from.
+_NOT_PUBLIC = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "192.0.0.0/24",  # 192.0.0.192 is a cloud's metadata service
+        "168.63.129.16/32",  # so is this
+        "100.64.0.0/10", "198.18.0.0/15", "192.88.99.0/24", "240.0.0.0/4",
+        "::/96", "::ffff:0:0:0/96",  # other spellings of IPv4 addresses, long out of use
+        "64:ff9b:1::/48",  # NAT64 of a local network
+        "fec0::/10", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16",
+    )
+)  # fmt: skip
+
+
+class Refused(Exception):
     """The address is not one to post to."""
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to public addresses only, unless told otherwise."""
+    """Connects to public addresses only, and to those in networks that were named."""
 
-    def __init__(self, *, allow_private: bool) -> None:
-        self._allow_private = allow_private
+    def __init__(self, *, allowed: Sequence[Network]) -> None:
+        self._allowed = allowed
         self._network = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -41,10 +57,9 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         except OSError as error:
             raise httpcore.ConnectError(f"{host} cannot be found: {error}") from error
         addresses = [str(info[4][0]) for info in found]
-        if not self._allow_private:
-            for address in addresses:
-                if not is_public(address):
-                    raise Refused(f"{host} is {address}, which is not a public address")
+        for address in addresses:
+            if not (is_public(address) or self._is_allowed(address)):
+                raise Refused(f"{host} is {address}, which is not a public address")
         return await self._network.connect_tcp(addresses[0], port, timeout, local_address, socket_options)
 
     async def connect_unix_socket(
@@ -54,6 +69,10 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,  # noqa: ARG002 - theirs
     ) -> httpcore.AsyncNetworkStream:
         raise Refused(f"{path} is not a public address")
+
+    def _is_allowed(self, address: str) -> bool:
+        ip = ipaddress.ip_address(address.partition("%")[0])
+        return any(ip in network for network in self._allowed)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -68,15 +87,16 @@ def is_public(address: str) -> bool:
             return is_public(str(inner))
         if ip in ipaddress.ip_network("64:ff9b::/96"):  # NAT64
             return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
-    return ip.is_global and not ip.is_multicast
+    return ip.is_global and not ip.is_multicast and not any(ip in network for network in _NOT_PUBLIC)
 
 
 class SafePost:
-    def __init__(self, *, allow_http: bool, allow_private: bool, timeout_seconds: float = 10.0) -> None:
+    def __init__(self, *, allow_http: bool, allowed: Sequence[Network] = (), timeout_seconds: float = 10.0) -> None:
+        """`allowed`: networks that may be posted to although they are not public."""
         self._allow_http = allow_http
         self._timeout_seconds = timeout_seconds
         self._pool = httpcore.AsyncConnectionPool(
-            network_backend=CheckedBackend(allow_private=allow_private), max_connections=50, keepalive_expiry=10
+            network_backend=CheckedBackend(allowed=allowed), max_connections=50, keepalive_expiry=10
         )
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str]:
@@ -93,9 +113,9 @@ class SafePost:
             answer = b""
             async for chunk in response.aiter_stream():
                 answer += chunk
-                if len(answer) >= MOST_ANSWER_BYTES:
+                if len(answer) >= MAX_ANSWER_BYTES:
                     break
-            return response.status, answer[:MOST_ANSWER_BYTES].decode("utf-8", "replace")
+            return response.status, answer[:MAX_ANSWER_BYTES].decode("utf-8", "replace")
 
     async def close(self) -> None:
         await self._pool.aclose()

@@ -3,14 +3,18 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
-from pydantic import AwareDatetime, ConfigDict, Field, JsonValue, StrictBool, StrictInt, StrictStr
+from pydantic import ConfigDict, Field, JsonValue, StrictBool, StrictInt, StrictStr
 
-from fenceline.client.schedules import ScheduleSettings, encode_settings
-from fenceline.database import schedule_route_calls
+from fenceline.client.schedule_decorator import ScheduleSettings, encode_settings
+from fenceline.database import calls
+from fenceline.database.call import texts_of
+from fenceline.model.identity import Identity
+from fenceline.model.schedule import Schedule, Tick
+from fenceline.server.filters import Limit
 from fenceline.server.problems import Problem
-from fenceline.server.queries import Limit
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
-from fenceline.server.schemas import AT, ID, Body, JobOptionsBody, JobView, View
+from fenceline.server.schemas import AT, ID, Body, JobOptionsBody, JobView, with_role
+from fenceline.server.views import View, examples, shows
 
 routes = router("schedules")
 
@@ -41,7 +45,7 @@ class ScheduleBody(Body):
     back what was said here.
     """
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"cron": "0 4 * * *", "paused": False}]})
+    model_config = examples({"cron": "0 4 * * *", "paused": False})
 
     kind: StrictStr | None = None
     args: dict[str, Any] | None = None
@@ -54,7 +58,7 @@ class ScheduleBody(Body):
     windows: list[WindowBody] | None = None
     paused: StrictBool | None = None
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, identity: Identity) -> dict[str, Any]:
         """As set_schedule takes them. Raises InvalidSchedule."""
         values = self.model_dump(exclude_unset=True, by_alias=True, exclude={"name"})
         if values.get("windows") is not None:
@@ -64,45 +68,19 @@ class ScheduleBody(Body):
         options = values.pop("options", ...)
         settings = encode_settings(ScheduleSettings(**values))  # type: ignore[typeddict-item]  # names are the body's
         if options is not ...:
-            settings["options"] = options
+            settings["options"] = with_role(options, identity)
         return settings
 
 
 class NewScheduleBody(ScheduleBody):
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"name": "report", "kind": "report", "cron": "0 3 * * *", "timezone": "Europe/Berlin"}]
-        }
-    )
+    model_config = examples({"name": "report", "kind": "report", "cron": "0 3 * * *", "timezone": "Europe/Berlin"})
 
     name: StrictStr
 
 
+@shows(Schedule, without=("revision", "settled_at", "now"))
 class ScheduleView(View):
-    model_config = ConfigDict(title="Schedule", json_schema_extra={"examples": [_SCHEDULE]})
-
-    name: str
-    kind: str
-    args: dict[str, Any]
-    options: dict[str, Any]
-    cron: str | None
-    every: int | None
-    timezone: str
-    misfire: Literal["skip", "once", "all"]
-    misfire_limit: int
-    windows: list[dict[str, str]]
-    paused: bool
-    tenant: str
-    source: Literal["code", "operator"]
-    overrides: dict[str, Any]
-    next_at: AwareDatetime | None
-    last_at: AwareDatetime | None
-    last_job: str | None
-    error: str | None
-    created_at: AwareDatetime
-    changed_at: AwareDatetime
-    changed_by: str | None
-    declared_at: AwareDatetime | None
+    model_config = examples(_SCHEDULE, title="Schedule")
 
 
 class ScheduleList(View):
@@ -110,22 +88,12 @@ class ScheduleList(View):
     next_cursor: None
 
 
+@shows(Tick)
 class TickView(View):
-    model_config = ConfigDict(
+    model_config = examples(
+        {"tick_at": AT, "outcome": "fired", "decided_at": AT, "from_at": None, "job": ID, "error": None},
         title="Tick",
-        json_schema_extra={
-            "examples": [
-                {"tick_at": AT, "outcome": "fired", "decided_at": AT, "from_at": None, "job": ID, "error": None}
-            ]
-        },
     )
-
-    tick_at: AwareDatetime
-    outcome: str
-    decided_at: AwareDatetime
-    from_at: AwareDatetime | None
-    job: str | None
-    error: str | None
 
 
 class TickList(View):
@@ -136,15 +104,15 @@ class TickList(View):
 @routes.get("/v1/schedules", **operation("schedules:manage", model=ScheduleList))
 async def list_schedules(request: ApiRequest) -> Response:
     """Schedules in reach, by name."""
-    found = await request.caller.call(schedule_route_calls.schedules(request.identity))
+    found = await request.database.call(calls.schedules.schedules_in_reach(request.identity))
     return list_response(found)
 
 
 @routes.post("/v1/schedules", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=ScheduleView))
 async def create_schedule(request: ApiRequest, body: NewScheduleBody) -> Response:
-    """Make a schedule; its jobs belong to your tenant. Names are the whole fleet's."""
-    made = await request.caller.call(
-        schedule_route_calls.act_on_schedule(body.name, "create", request.identity, body.settings())
+    """Make a schedule; its jobs belong to your tenant. Names are your tenant's own."""
+    made = await request.database.call(
+        calls.schedules.act_on_schedule(body.name, "create", request.identity, body.settings(request.identity))
     )
     return json_response(made, 201, {"Location": f"/v1/schedules/{body.name}"})
 
@@ -158,8 +126,8 @@ async def get_schedule(request: ApiRequest, name: str) -> Response:
 @routes.patch("/v1/schedules/{name}", **operation("schedules:manage", "not_found", *_WITH_BODY, model=ScheduleView))
 async def change_schedule(request: ApiRequest, name: str, body: ScheduleBody) -> Response:
     """Change a schedule; `paused` stops it and lets it go on."""
-    changed = await request.caller.call(
-        schedule_route_calls.act_on_schedule(name, "change", request.identity, body.settings())
+    changed = await request.database.call(
+        calls.schedules.act_on_schedule(name, "change", request.identity, body.settings(request.identity))
     )
     return json_response(changed)
 
@@ -167,7 +135,7 @@ async def change_schedule(request: ApiRequest, name: str, body: ScheduleBody) ->
 @routes.delete("/v1/schedules/{name}", **operation("schedules:manage", "not_found", "invalid", status=204))
 async def delete_schedule(request: ApiRequest, name: str) -> Response:
     """Delete a schedule; one that is in some code comes back when its worker starts."""
-    await request.caller.call(schedule_route_calls.act_on_schedule(name, "delete", request.identity))
+    await request.database.call(calls.schedules.act_on_schedule(name, "delete", request.identity))
     return Response(status_code=204)
 
 
@@ -177,7 +145,7 @@ async def delete_schedule(request: ApiRequest, name: str) -> Response:
 )
 async def run_schedule(request: ApiRequest, name: str) -> Response:
     """Enqueue its job now, whatever its ticks, windows and pauses."""
-    job = await request.caller.call(schedule_route_calls.act_on_schedule(name, "run", request.identity))
+    job = await request.database.call(calls.schedules.act_on_schedule(name, "run", request.identity))
     return json_response(job, 202)
 
 
@@ -185,12 +153,12 @@ async def run_schedule(request: ApiRequest, name: str) -> Response:
 async def list_ticks(request: ApiRequest, name: str, limit: Limit = 50) -> Response:
     """What became of its ticks, newest first."""
     await _schedule(request, name)
-    found = await request.caller.call(schedule_route_calls.list_ticks(name, limit))
+    found = await request.database.call(texts_of(calls.schedules.ticks_in_reach(request.identity, name, limit)))
     return list_response(found)
 
 
 async def _schedule(request: ApiRequest, name: str) -> str:
-    found = await request.caller.call(schedule_route_calls.schedules(request.identity, name))
+    found = await request.database.call(calls.schedules.schedules_in_reach(request.identity, name))
     if not found:
         raise Problem("not_found", f"schedule {name[:80]!r} does not exist")
     return found[0]

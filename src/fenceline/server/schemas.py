@@ -1,14 +1,13 @@
-"""What requests and answers look like, for validation and for the OpenAPI document.
-
-Answers are JSON text of the database and are not built from these models; tests compare the two.
-"""
+"""What requests look like, and jobs in answers: for validation and for the OpenAPI document."""
 
 import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
-from fenceline.model.status import Status
+from fenceline.model.identity import Identity
+from fenceline.model.job import JobRecord
+from fenceline.server.views import View, examples, shows
 
 #: The name of a kind, lane, tenant or role, as it stands in answers.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$", examples=["ingest"])]
@@ -27,18 +26,15 @@ def _only_text(value: Any) -> Any:
 #: A moment in a request: text with a zone, not a number of seconds.
 Moment = Annotated[AwareDatetime, BeforeValidator(_only_text)]
 
-ID = "01HQ-3KBR-T5GN-8W"
+#: In a request: from now on, instead of a moment.
+Seconds = Annotated[float, Field(strict=True, ge=0, le=1_000_000_000, description="Seconds from now on.")]
+
+ID = "01HQ-3KBR-T5GN-8WX"
 AT = "2026-01-31T12:00:00.123456+00:00"
 
 
 class Body(BaseModel):
     """Of a request: what it does not know, it refuses."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class View(BaseModel):
-    """Of an answer: exactly these fields, always all of them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -71,39 +67,59 @@ class AfterBody(Body):
     policy: Literal["success", "always"] | None = None
 
 
-class EnqueueBody(Body):
-    """Only `kind` is required; null is the same as left out."""
+Address = Annotated[
+    StrictStr | dict[str, StrictStr],
+    Field(
+        description="Who is to run the job: the name of a runner or worker, or an object of labels that it must have."
+    ),
+]
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "kind": "ingest",
-                    "args": {"path": "s3://bucket/report.csv"},
-                    "priority": 10,
-                    "labels": {"project": "x"},
-                }
-            ]
-        }
-    )
 
-    kind: StrictStr
-    args: dict[str, Any] | None = None
+class HashBody(Body):
+    """The hash of an earlier job's snapshot."""
+
+    job: StrictStr
+
+
+class JobOptionsBody(Body):
+    """Options of jobs that are enqueued later, again and again."""
+
+    model_config = examples({"lane": "maintenance", "priority": 10})
+
     lane: StrictStr | None = None
     priority: StrictInt | None = None
-    run_at: Moment | None = None
-    expires_at: Moment | None = None
-    dedupe_key: StrictStr | None = None
     max_attempts: StrictInt | None = None
     labels: dict[str, StrictStr] | None = None
     resource_lock: StrictStr | None = None
     key: StrictStr | None = None
     key_limit: StrictInt | None = None
     needs_approval: StrictBool | None = None
-    snapshot: Any = None
-    requires_hash: StrictStr | None = None
-    after: list[StrictStr] | AfterBody | None = None
     identity: StrictStr | None = None
+    runner: Address | None = None
+    dedupe_key: StrictStr | None = None
+    dedupe_until: Literal["claimed", "finished"] | None = None
+
+
+class EnqueueBody(JobOptionsBody):
+    """Only `kind` is required; null is the same as left out."""
+
+    model_config = examples(
+        {
+            "kind": "ingest",
+            "args": {"path": "s3://bucket/report.csv"},
+            "priority": 10,
+            "labels": {"project": "x"},
+        },
+    )
+
+    kind: StrictStr
+    args: dict[str, Any] | None = None
+    run_at: Moment | None = None
+    run_in: Seconds | None = None
+    expires_at: Moment | None = None
+    snapshot: Any = None
+    requires_hash: StrictStr | HashBody | None = None
+    after: list[StrictStr] | AfterBody | None = None
 
     def chosen_options(self) -> dict[str, Any]:
         """Everything but `kind` and `args` that was said, by the names of `EnqueueOptions`."""
@@ -111,30 +127,22 @@ class EnqueueBody(Body):
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if isinstance(options.get("after"), AfterBody):
             options["after"] = options["after"].model_dump(exclude_none=True)
+        if isinstance(options.get("requires_hash"), HashBody):
+            options["requires_hash"] = options["requires_hash"].model_dump()
         return options
 
 
-class JobOptionsBody(Body):
-    """Options of jobs that are enqueued later, again and again."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [{"lane": "maintenance", "priority": 10}]})
-
-    lane: StrictStr | None = None
-    priority: StrictInt | None = None
-    max_attempts: StrictInt | None = None
-    labels: dict[str, StrictStr] | None = None
-    resource_lock: StrictStr | None = None
-    key: StrictStr | None = None
-    key_limit: StrictInt | None = None
-    needs_approval: StrictBool | None = None
-    identity: StrictStr | None = None
-    dedupe_key: StrictStr | None = None
+def with_role(options: dict[str, Any] | None, identity: Identity) -> dict[str, Any] | None:
+    """Options that name an identity say who named it: a kind may have a rule about that."""
+    if not options or options.get("identity") is None:
+        return options
+    return {**options, "actor_role": identity.role}
 
 
 class ReasonBody(Body):
     """Why; it stands in the audit, and in the job's error where it ends the job."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more"}]})
+    model_config = examples({"reason": "not needed any more"})
 
     reason: Annotated[StrictStr, Field(max_length=2000)] | None = None
 
@@ -142,70 +150,66 @@ class ReasonBody(Body):
 class VerbBody(ReasonBody):
     """`force` takes the job from its worker at once instead of asking the handler to stop; only cancel heeds it."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"reason": "not needed any more", "force": False}]})
+    model_config = examples({"reason": "not needed any more", "force": False})
 
     force: StrictBool = False
 
 
+class MoveBody(ReasonBody):
+    model_config = examples({"lane": "maintenance", "reason": "it may take its time"})
+
+    lane: Name
+
+
 class PriorityBody(Body):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"priority": 10}]})
+    model_config = examples({"priority": 10})
 
     priority: Annotated[StrictInt, Field(ge=-32768, le=32767)]
 
 
+@shows(JobRecord, may_lack=True)
 class JobView(View):
     """Everything the queue says about a job at this moment."""
 
-    model_config = ConfigDict(
-        title="Job",
-        json_schema_extra={
-            "examples": [
-                {
-                    "id": ID, "kind": "ingest", "status": "queued", "waiting_for": None, "lane": "default",
-                    "priority": 0, "tenant": "default", "args": {"path": "s3://bucket/report.csv"}, "labels": None,
-                    "attempt": 0, "max_attempts": 3, "created_at": AT, "created_by": "ci", "run_at": None,
-                    "claimed_at": None, "started_at": None, "finished_at": None, "worker": None, "phase": None,
-                    "progress": None, "result": None, "error": None, "errors": None, "cancel_requested_at": None,
-                    "retry_of": None, "parent": None, "delivery": "postgres", "backend_job_id": None,
-                }
-            ]
+    model_config = examples(
+        {
+            "id": ID, "kind": "ingest", "status": "queued", "waiting_for": None, "lane": "default",
+            "priority": 0, "tenant": "default", "args": {"path": "s3://bucket/report.csv"}, "labels": None,
+            "attempt": 0, "max_attempts": 3, "created_at": AT, "created_by": "ci", "run_at": None,
+            "claimed_at": None, "started_at": None, "finished_at": None, "worker": None, "phase": None,
+            "progress": None, "result": None, "error": None, "errors": None, "cancel_requested_at": None,
+            "retry_of": None, "parent": None, "delivery": "postgres", "backend_job_id": None,
+            "runner": None,
         },
+        title="Job",
     )  # fmt: skip
 
-    id: str
-    kind: str
-    status: Status
-    waiting_for: Literal["dependencies", "key"] | None
-    lane: str
-    priority: int
-    tenant: str
-    args: dict[str, Any]
-    labels: dict[str, str] | None
-    attempt: int
-    max_attempts: int
-    created_at: AwareDatetime
-    created_by: str | None
-    run_at: AwareDatetime | None
-    claimed_at: AwareDatetime | None
-    started_at: AwareDatetime | None
-    finished_at: AwareDatetime | None
-    worker: str | None
-    phase: str | None
-    progress: Any
-    result: Any
-    error: dict[str, Any] | None
-    errors: list[Any] | None
-    cancel_requested_at: AwareDatetime | None
-    retry_of: str | None
-    parent: str | None
-    delivery: str
-    backend_job_id: str | None
+    waiting_for: Annotated[str | None, Field(description="`dependencies`, `key`, `signal`, or `lock` and its name.")]
+    snapshot: Annotated[Any, Field(description="Only when `fields=snapshot` asks for it.")] = None
+
+
+class CutView(BaseModel):
+    """In place of a value that is too long for a list; of an error `code`, `type` and `message` stay."""
+
+    model_config = ConfigDict(title="Cut", extra="allow")
+
+    cut: Annotated[dict[str, int], Field(alias="$cut", examples=[{"bytes": 1_048_576}])]
+
+
+class JobItemView(JobView):
+    """As a job, but `args` and `result` are there only when `fields` asks for them."""
+
+    model_config = ConfigDict(title="JobItem")
+
+    args: dict[str, Any] = Field(default_factory=dict)
+    result: Any = None
+    errors: list[Any] | CutView | None
 
 
 class JobList(View):
     """Newest first. A page may be short, even empty, and still have a next one."""
 
-    items: list[JobView]
+    items: list[JobItemView]
     next_cursor: str | None
 
 

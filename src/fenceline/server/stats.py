@@ -4,70 +4,50 @@ import json
 from typing import Annotated, Any
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime, ConfigDict, Field
+from pydantic import Field
 
-from fenceline.database import observe_calls, stats_calls
-from fenceline.server.queries import Limit, Texts, make_filter
+from fenceline.database import calls
+from fenceline.database.call import Call, text_of
+from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, Failure, SlowJob, Starts, Throughput
+from fenceline.server.filters import Limit, Texts, read_labels
 from fenceline.server.routing import ApiRequest, json_response, operation, router
-from fenceline.server.schemas import AT, ID, View
+from fenceline.server.schemas import AT, ID
+from fenceline.server.views import View, examples, shows
 
 routes = router("stats")
 
-Seconds = Annotated[float, Query(gt=0, le=31_536_000, description="How far back to look.")]
+Seconds = Annotated[float, Query(gt=0, le=31_536_000, description="How far back to look, in seconds.")]
+BucketSeconds = Annotated[float, Query(ge=1, le=31_536_000, description="The length of one bucket, in seconds.")]
 Complete = Annotated[
     bool, Field(description="False: there was more than is looked at in one go, and the figures are a sample.")
 ]
 _COUNTS = {"ended": 12, "succeeded": 9, "succeeded_with_errors": 1, "failed": 2, "cancelled": 0}
 
 
-class BacklogRow(View):
-    kind: str
-    lane: str
-    queued: int
-    scheduled: int
-    waiting: int
-    awaiting_approval: int
-    oldest_age_seconds: float
+@shows(Backlog)
+class BacklogRow(View): ...
 
 
 class BacklogView(View):
-    model_config = ConfigDict(
-        title="Backlog",
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "items": [
                 {
-                    "items": [
-                        {
-                            "kind": "ingest", "lane": "default", "queued": 12, "scheduled": 1, "waiting": 0,
-                            "awaiting_approval": 0, "oldest_age_seconds": 4.2,
-                        }
-                    ],
-                    "is_complete": True,
+                    "kind": "ingest", "lane": "default", "queued": 12, "scheduled": 1, "waiting": 0,
+                    "awaiting_approval": 0, "oldest_age_seconds": 4.2,
                 }
-            ]
+            ],
+            "is_complete": True,
         },
+        title="Backlog",
     )  # fmt: skip
 
     items: list[BacklogRow]
     is_complete: Complete
 
 
-class ActiveRow(View):
-    id: str
-    kind: str
-    lane: str
-    tenant: str
-    labels: dict[str, str] | None
-    status: str
-    attempt: int
-    worker: str | None
-    phase: str | None
-    progress: Any
-    claimed_at: AwareDatetime
-    started_at: AwareDatetime | None
-    active_at: AwareDatetime | None
-    cancel_requested_at: AwareDatetime | None
-    seconds: float
+@shows(ActiveJob)
+class ActiveRow(View): ...
 
 
 class PhaseRow(View):
@@ -77,68 +57,86 @@ class PhaseRow(View):
 
 
 class ActiveView(View):
-    model_config = ConfigDict(
-        title="Active",
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "items": [
                 {
-                    "items": [
-                        {
-                            "id": ID, "kind": "ingest", "lane": "default", "tenant": "default",
-                            "labels": {"project": "x"}, "status": "running", "attempt": 1, "worker": "web-1",
-                            "phase": "load", "progress": {"done": 3, "total": 9}, "claimed_at": AT, "started_at": AT,
-                            "active_at": AT, "cancel_requested_at": None, "seconds": 8.5,
-                        }
-                    ],
-                    "phases": [{"kind": "ingest", "phase": "load", "count": 1}],
+                    "id": ID, "kind": "ingest", "lane": "default", "tenant": "default",
+                    "labels": {"project": "x"}, "status": "running", "attempt": 1, "worker": "web-1",
+                    "phase": "load", "progress": {"done": 3, "total": 9}, "claimed_at": AT, "started_at": AT,
+                    "active_at": AT, "cancel_requested_at": None, "seconds": 8.5,
                 }
-            ]
+            ],
+            "phases": [{"kind": "ingest", "phase": "load", "count": 1}],
         },
+        title="Active",
     )  # fmt: skip
 
     items: list[ActiveRow]
     phases: list[PhaseRow]
 
 
-class ErrorRow(View):
-    kind: str
-    ended: int
-    succeeded: int
-    succeeded_with_errors: int
-    failed: int
-    cancelled: int
-    error_rate: float
+@shows(ErrorRate)
+class ErrorRow(View): ...
 
 
 class ErrorsView(View):
-    model_config = ConfigDict(
+    model_config = examples(
+        {"items": [{"kind": "ingest", **_COUNTS, "error_rate": 0.25}], "is_complete": True},
         title="Errors",
-        json_schema_extra={
-            "examples": [{"items": [{"kind": "ingest", **_COUNTS, "error_rate": 0.25}], "is_complete": True}]
-        },
     )
 
     items: list[ErrorRow]
     is_complete: Complete
 
 
-class ThroughputRow(View):
-    tenant: str
-    at: AwareDatetime
-    ended: int
-    succeeded: int
-    succeeded_with_errors: int
-    failed: int
-    cancelled: int
+@shows(Throughput)
+class ThroughputRow(View): ...
 
 
 class ThroughputView(View):
-    model_config = ConfigDict(
+    model_config = examples(
+        {"items": [{"tenant": "default", "at": AT, **_COUNTS}], "is_complete": True},
         title="Throughput",
-        json_schema_extra={"examples": [{"items": [{"tenant": "default", "at": AT, **_COUNTS}], "is_complete": True}]},
     )
 
     items: list[ThroughputRow]
+    is_complete: Complete
+
+
+@shows(Starts)
+class StartRow(View): ...
+
+
+class StartsView(View):
+    model_config = examples(
+        {"items": [{"at": AT, "started": 12, "p50_seconds": 0.02, "p95_seconds": 1.5}], "is_complete": True},
+        title="Starts",
+    )
+
+    items: list[StartRow]
+    is_complete: Complete
+
+
+@shows(Failure)
+class FailureRow(View): ...
+
+
+class FailuresView(View):
+    model_config = examples(
+        {
+            "items": [
+                {
+                    "kind": "ingest", "type": "ConnectionError", "code": None, "message": "no route to host",
+                    "count": 7, "last_job": ID, "last_at": AT,
+                }
+            ],
+            "is_complete": True,
+        },
+        title="Failures",
+    )  # fmt: skip
+
+    items: list[FailureRow]
     is_complete: Complete
 
 
@@ -148,51 +146,46 @@ class RateRow(View):
 
 
 class RatesView(View):
-    model_config = ConfigDict(
-        title="Rates", json_schema_extra={"examples": [{"items": [{"lane": "default", "per_second": 12.5}]}]}
-    )
+    model_config = examples({"items": [{"lane": "default", "per_second": 12.5}]}, title="Rates")
 
     items: list[RateRow]
 
 
-class SlowRow(View):
-    id: str
-    kind: str
-    lane: str
-    tenant: str
-    status: str
-    started_at: AwareDatetime
-    finished_at: AwareDatetime | None
-    worker: str | None
-    seconds: float
+@shows(SlowJob)
+class SlowRow(View): ...
 
 
 class SlowView(View):
-    model_config = ConfigDict(
-        title="Slow",
-        json_schema_extra={
-            "examples": [
+    model_config = examples(
+        {
+            "items": [
                 {
-                    "items": [
-                        {
-                            "id": ID, "kind": "ingest", "lane": "default", "tenant": "default", "status": "running",
-                            "started_at": AT, "finished_at": None, "worker": "web-1", "seconds": 812.5,
-                        }
-                    ],
-                    "is_complete": True,
+                    "id": ID, "kind": "ingest", "lane": "default", "tenant": "default", "status": "running",
+                    "started_at": AT, "finished_at": None, "worker": "web-1", "seconds": 812.5,
                 }
-            ]
+            ],
+            "is_complete": True,
         },
+        title="Slow",
     )  # fmt: skip
 
     items: list[SlowRow]
     is_complete: Complete
 
 
+def _of(request: ApiRequest) -> tuple[str | None, str | None]:
+    """Whose jobs the caller may see: the tenant's, or only his own."""
+    return request.identity.reach, request.identity.only_created_by
+
+
+async def _answer(request: ApiRequest, call: Call[Any]) -> Response:
+    return json_response(await request.database.call(text_of(call)))
+
+
 @routes.get("/v1/stats/backlog", **operation("workers:view", model=BacklogView))
 async def backlog(request: ApiRequest) -> Response:
     """What waits, by kind and lane, most first."""
-    return json_response(await request.caller.call(stats_calls.backlog(request.identity.reach)))
+    return await _answer(request, calls.stats.stats_backlog(request.identity.reach))
 
 
 @routes.get("/v1/stats/active", **operation("workers:view", "invalid", model=ActiveView))
@@ -205,53 +198,54 @@ async def active(  # noqa: PLR0917 - FastAPI passes them by name
     limit: Limit = 100,
 ) -> Response:
     """Jobs that workers hold, those held longest first; and how many there are per kind and phase."""
-    filters = make_filter(
-        status=None, kind=kind, lane=lane, tenant=None, label=label, created_after=None, created_before=None
-    )
-    call = stats_calls.active(
-        request.identity.reach,
-        request.identity.only_created_by,
-        kinds=filters.kinds,
-        lanes=filters.lanes,
-        labels=filters.labels,
+    call = calls.stats.stats_active(
+        *_of(request),
+        kinds=kind,
+        lanes=lane,
+        labels=read_labels(label),
         phase=phase,
         limit=limit,
     )
-    return json_response(await request.caller.call(call))
+    return await _answer(request, call)
 
 
 @routes.get("/v1/stats/errors", **operation("workers:view", "invalid", model=ErrorsView))
 async def errors(request: ApiRequest, seconds: Seconds = 3600) -> Response:
     """How the jobs of each kind ended lately, and which share failed or had errors."""
-    identity = request.identity
-    call = stats_calls.errors(identity.reach, identity.only_created_by, seconds=seconds)
-    return json_response(await request.caller.call(call))
+    call = calls.stats.stats_errors(*_of(request), seconds=seconds)
+    return await _answer(request, call)
 
 
 @routes.get("/v1/stats/throughput", **operation("workers:view", "invalid", model=ThroughputView))
-async def throughput(
-    request: ApiRequest,
-    seconds: Seconds = 3600,
-    bucket_seconds: Annotated[float, Query(ge=1, le=31_536_000, description="The length of one span.")] = 60,
-) -> Response:
+async def throughput(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
     """How many jobs of each tenant in reach ended lately, per span of time."""
-    identity = request.identity
-    call = stats_calls.throughput(
-        identity.reach, identity.only_created_by, seconds=seconds, bucket_seconds=bucket_seconds
-    )
-    return json_response(await request.caller.call(call))
+    call = calls.stats.stats_throughput(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
+    return await _answer(request, call)
+
+
+@routes.get("/v1/stats/starts", **operation("workers:view", "invalid", model=StartsView))
+async def starts(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
+    """How long jobs waited before they started, lately, per span of time: median and 95th percentile."""
+    call = calls.stats.stats_starts(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
+    return await _answer(request, call)
+
+
+@routes.get("/v1/stats/failures", **operation("workers:view", "invalid", model=FailuresView))
+async def failures(request: ApiRequest, seconds: Seconds = 3600, limit: Limit = 20) -> Response:
+    """What jobs failed with lately, most frequent first; messages that differ in numbers only are one."""
+    call = calls.stats.stats_failures(*_of(request), seconds=seconds, limit=limit)
+    return await _answer(request, call)
 
 
 @routes.get("/v1/stats/rates", **operation("workers:view", "invalid", model=RatesView))
 async def rates(request: ApiRequest, seconds: Seconds = 10) -> Response:
     """Jobs that ended per second lately, by lane; a lane where none did is left out."""
-    found = await request.caller.call(observe_calls.lane_rates(seconds, request.identity.reach))
+    found = await request.database.call(calls.lanes.lane_rates(seconds, request.identity.reach))
     return json_response(json.dumps({"items": [{"lane": lane, "per_second": rate} for lane, rate in found.items()]}))
 
 
 @routes.get("/v1/stats/slow", **operation("workers:view", "invalid", model=SlowView))
 async def slow(request: ApiRequest, seconds: Seconds = 3600, kind: Texts = None, limit: Limit = 20) -> Response:
     """The jobs that take longest now, or took lately."""
-    identity = request.identity
-    call = stats_calls.slow(identity.reach, identity.only_created_by, seconds=seconds, kinds=kind, limit=limit)
-    return json_response(await request.caller.call(call))
+    call = calls.stats.stats_slow(*_of(request), seconds=seconds, kinds=kind, limit=limit)
+    return await _answer(request, call)

@@ -15,12 +15,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pydantic_core import from_json
 
-from fenceline.client.caller import Caller
-from fenceline.database import stream_calls
-from fenceline.database.stream_calls import EVERYTHING, FollowedJob, JournalRow, LineText
+from fenceline.database import calls
+from fenceline.database.calls.streams import EVERYTHING, FollowedJob, JournalRow, LineText
 from fenceline.model.identity import Identity
+from fenceline.runtime.alarms import read_ids
+from fenceline.runtime.database import Database
 from fenceline.server.problems import Problem
-from fenceline.server.stream_client import PAGE, FilterStream, JobStream, JournalPage, Position, Stream
+from fenceline.server.subscription import PAGE, FilterStream, JobStream, JournalPage, Position, Stream
 
 log = logging.getLogger("fenceline.server")
 
@@ -57,13 +58,13 @@ class Hub:
 
     def __init__(
         self,
-        caller: Caller,
+        database: Database,
         recheck: Callable[[Iterable[Stream]], Awaitable[dict[Stream, Identity | None]]],
         *,
         streams_per_token: int,
         stream_seconds: float,
     ) -> None:
-        self._caller = caller
+        self._database = database
         self._recheck = recheck
         self._streams_per_token = streams_per_token
         self._stream_seconds = stream_seconds
@@ -74,7 +75,7 @@ class Hub:
         self._place = 0  # in the journal; counts only while there are filtered streams
         self._new: set[int] = set()
         self._changed: set[int] = set()
-        self._news = asyncio.Event()
+        self._wake = asyncio.Event()
         self._anybody = asyncio.Event()
         self._renew_at = self._journal_at = 0.0
 
@@ -131,7 +132,7 @@ class Hub:
 
     async def look(self, stream: JobStream) -> None:
         """One page for a client that catches up at its own pace; it stays behind while there may be more."""
-        [seen] = await self._caller.call(stream_calls.followed_jobs({stream.job_id: stream.after}, PAGE))
+        [seen] = await self._database.call(calls.streams.followed_jobs({stream.job_id: stream.after}, PAGE))
         stream.is_behind = False
         stream.offer(seen)
         stream.is_behind = stream.is_behind or len(seen.lines) == PAGE
@@ -142,40 +143,40 @@ class Hub:
         topic.after = min(topic.after, stream.after)
         topic.streams.add(stream)
         self._new.add(stream.job_id)
-        self._news.set()
+        self._wake.set()
 
-    def hear(self, payload: str) -> None:
+    def on_notify(self, payload: str) -> None:
         """A notification: ids joined by commas."""
-        heard = {int(part) for part in payload.split(",") if part.isdecimal()} & self._topics.keys()
+        heard = read_ids(payload) & self._topics.keys()
         if heard:
             self._changed |= heard
-            self._news.set()
+            self._wake.set()
 
     def look_again(self) -> None:
         """The listening connection is new: what was said meanwhile was said to nobody."""
         self._changed.update(self._topics)
-        self._news.set()
+        self._wake.set()
 
     # Everything --------------------------------------------------------------------------------------------
 
     async def start_journal(self) -> None:
         """See to it that what happens from now on is in the journal."""
-        transaction = await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+        transaction = await self._database.call(calls.streams.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
         # Who was writing already may not know yet.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
-                while not await self._caller.call(stream_calls.is_settled(transaction)):  # noqa: ASYNC110
+                while not await self._database.call(calls.streams.is_settled(transaction)):  # noqa: ASYNC110 - nobody tells
                     await asyncio.sleep(0.02)
 
     async def begin(self, stream: FilterStream) -> None:
         """From here on."""
-        newest = await self._caller.call(stream_calls.journal_place(None))
+        newest = await self._database.call(calls.streams.journal_place(None))
         stream.position = Position(newest or 0)
 
     async def resume(self, stream: FilterStream, position: Position) -> bool:
         """From there on; False when something after it is gone."""
         stream.position = position
-        return await self._caller.call(stream_calls.journal_place(position.after)) is not None
+        return await self._database.call(calls.streams.journal_place(position.after)) is not None
 
     async def show(self, stream: FilterStream, job_ids: list[int]) -> None:
         """The state of jobs, before anything happens."""
@@ -191,9 +192,9 @@ class Hub:
             self._place = after
         if self._place <= after:
             self._filtered.add(stream)
-            self._news.set()
+            self._wake.set()
             return
-        rows = await self._caller.call(stream_calls.read_journal(after, JOURNAL_PAGE))
+        rows = await self._database.call(calls.streams.read_journal(after, JOURNAL_PAGE))
         if not _is_whole(rows, after):
             stream.close(LOST)
             return
@@ -205,7 +206,7 @@ class Hub:
         of_lines = [row for row in rows if row.token is not None]
         lines: dict[int, list[LineText]] = {}
         if of_lines:
-            lines = await self._caller.call(stream_calls.journal_lines(of_lines))
+            lines = await self._database.call(calls.streams.journal_lines(of_lines))
         return JournalPage(
             rows=rows,
             jobs=jobs,
@@ -214,7 +215,7 @@ class Hub:
         )
 
     async def _states(self, job_ids: list[int]) -> list[FollowedJob]:
-        return await self._caller.call(stream_calls.followed_jobs(dict.fromkeys(job_ids, NO_LINES), 0))
+        return await self._database.call(calls.streams.followed_jobs(dict.fromkeys(job_ids, NO_LINES), 0))
 
     # The loop ----------------------------------------------------------------------------------------------
 
@@ -241,17 +242,17 @@ class Hub:
         if self._filtered:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(0.0, self._journal_at - time.monotonic())):
-                    await self._news.wait()
+                    await self._wake.wait()
         else:
-            await self._news.wait()
-        self._news.clear()
+            await self._wake.wait()
+        self._wake.clear()
 
     async def run_once(self) -> None:
         """Have new jobs followed, and read what has changed."""
         new, self._new = self._new & self._topics.keys(), set()
         if new:
             try:
-                await self._caller.call(stream_calls.follow_jobs(list(new), FOLLOW_SECONDS))
+                await self._database.call(calls.streams.follow_jobs(list(new), FOLLOW_SECONDS))
             except BaseException:
                 self._new |= new
                 raise
@@ -270,19 +271,19 @@ class Hub:
         """Find what has changed without a word, close what must be closed, say again who is followed."""
         await self._check()
         if self._topics:
-            stamps = await self._caller.call(stream_calls.followed_stamps(list(self._topics)))
+            stamps = await self._database.call(calls.streams.followed_stamps(list(self._topics)))
             changed = {
                 job_id for job_id, topic in self._topics.items() if stamps.get(job_id) not in (None, topic.stamp)
             }
             if changed:
                 self._changed |= changed
-                self._news.set()
+                self._wake.set()
         if time.monotonic() >= self._renew_at:
             self._renew_at = time.monotonic() + RENEW_SECONDS
             if self._topics:
-                await self._caller.call(stream_calls.follow_jobs(list(self._topics), FOLLOW_SECONDS))
+                await self._database.call(calls.streams.follow_jobs(list(self._topics), FOLLOW_SECONDS))
             if self._filtered:
-                await self._caller.call(stream_calls.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+                await self._database.call(calls.streams.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
                 for stream in self._filtered:
                     stream.mark()
 
@@ -294,7 +295,7 @@ class Hub:
                 for job_id in waiting[start : start + BATCH]
                 if job_id in self._topics
             }
-            for seen in await self._caller.call(stream_calls.followed_jobs(after, PAGE)):
+            for seen in await self._database.call(calls.streams.followed_jobs(after, PAGE)):
                 topic = self._topics.get(seen.job_id)
                 if topic is None:
                     continue
@@ -305,15 +306,15 @@ class Hub:
                         topic.streams.discard(stream)  # it reads on by itself
                 if topic.after != after[seen.job_id]:
                     self._changed.add(seen.job_id)  # somebody came who is further behind
-                    self._news.set()
+                    self._wake.set()
                 elif seen.lines:
                     topic.after = (seen.lines[-1].token, seen.lines[-1].line)
                     if len(seen.lines) == PAGE:
                         self._changed.add(seen.job_id)
-                        self._news.set()
+                        self._wake.set()
 
     async def _read_journal(self) -> None:
-        rows = await self._caller.call(stream_calls.read_journal(self._place, JOURNAL_PAGE))
+        rows = await self._database.call(calls.streams.read_journal(self._place, JOURNAL_PAGE))
         if not rows:
             return
         if not _is_whole(rows, self._place):
@@ -329,7 +330,7 @@ class Hub:
                 self._filtered.discard(stream)  # it reads on by itself
         if len(rows) == JOURNAL_PAGE:
             self._journal_at = 0.0
-            self._news.set()
+            self._wake.set()
 
     async def _check(self) -> None:
         """Close the streams of those who may not watch any more."""

@@ -11,16 +11,17 @@ from sse_starlette import EventSourceResponse
 from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
-from fenceline.client.caller import Caller
-from fenceline.database import server_calls, stream_calls
+from fenceline.database import calls
 from fenceline.model.identity import Identity
 from fenceline.model.public_id import parse_id
 from fenceline.model.secret import PREFIX, hash_token
+from fenceline.runtime.database import Database
 from fenceline.server.auth import Authenticator
+from fenceline.server.filters import JobQuery
 from fenceline.server.problems import Problem
-from fenceline.server.queries import JobFilter
 from fenceline.server.routing import ApiRequest, operation, read_job_id, router
-from fenceline.server.stream_client import (
+from fenceline.server.stream_hub import Hub
+from fenceline.server.subscription import (
     RETRY_MS,
     FilterStream,
     InvalidEventId,
@@ -28,7 +29,6 @@ from fenceline.server.stream_client import (
     Proof,
     Stream,
 )
-from fenceline.server.stream_hub import Hub
 
 log = logging.getLogger("fenceline.server")
 
@@ -62,7 +62,8 @@ _EVENTS: dict[str, Any] = {
     "content": {"text/event-stream": {"schema": _EVENT, "example": _EXAMPLE}},
 }
 LastEventId = Annotated[
-    str | None, Header(description="The id of the last event that was seen: go on behind it.", max_length=200)
+    str | None,
+    Header(description="The id of the last event that was seen: the stream goes on after it.", max_length=200),
 ]
 
 
@@ -125,12 +126,12 @@ async def _starting(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 )  # fmt: skip
 async def stream_job(
     request: ApiRequest,
-    id: str,  # noqa: A002 - the contract's name
+    id: str,
     last_event_id: LastEventId = None,
 ) -> Response:
     """Watch a job live: its latest state, and every log line from the first. Ends with the job's final status."""
     hub = request.server.hub
-    job_id = await request.caller.call(stream_calls.visible_job_id(read_job_id(id), request.identity))
+    job_id = await request.database.call(calls.jobs.visible_job_id(read_job_id(id), request.identity))
     try:
         stream = JobStream(job_id, _proof(request), last_event_id)
     except InvalidEventId as error:
@@ -162,7 +163,7 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
 
 
 @routes.get("/v1/stream", **operation("jobs:read", "invalid", answers={200: _EVENTS}))
-async def stream_jobs(request: ApiRequest, filters: JobFilter, last_event_id: LastEventId = None) -> Response:
+async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: LastEventId = None) -> Response:
     """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest as they are, then what happens.
 
     Log lines are those written from now on.
@@ -178,10 +179,10 @@ async def stream_jobs(request: ApiRequest, filters: JobFilter, last_event_id: La
         await hub.start_journal()
         if wanted is None or not await hub.resume(stream, wanted):
             await hub.begin(stream)
-            newest = await request.caller.call(
-                server_calls.list_jobs(filters, request.identity, limit=SHOWN_FIRST, cursor=None)
+            newest, _cursor = await request.database.call(
+                calls.jobs.page_texts(filters, request.identity, limit=SHOWN_FIRST, cursor=None, fields=())
             )
-            await hub.show(stream, [parse_id(job["id"]) for job in reversed(from_json(newest.items))])
+            await hub.show(stream, [parse_id(job["id"]) for job in reversed(from_json(newest))])
     except BaseException:
         hub.drop(stream)
         raise
@@ -211,15 +212,17 @@ def _proof(request: ApiRequest) -> Proof:
     token = (authorization or "").partition(" ")[2].strip()
     if request.server.settings.no_auth:
         return Proof(request.identity)
+    if request.session_secret is not None:
+        return Proof(request.identity, token_hash=hash_token(request.session_secret))
     if token.startswith(PREFIX):
         return Proof(request.identity, token_hash=hash_token(token))
     return Proof(request.identity, authorization=authorization)
 
 
 async def recheck(
-    authenticator: Authenticator, caller: Caller, streams: Iterable[Stream]
+    authenticator: Authenticator, database: Database, streams: Iterable[Stream]
 ) -> dict[Stream, Identity | None]:
-    """Who the clients of streams are now; None: nobody any more. One statement for all tokens of ours."""
+    """Who the clients of streams are now; None: nobody any more. One statement for all tokens and sessions of ours."""
     by_hash: dict[bytes, list[Stream]] = {}
     by_authorization: dict[str, list[Stream]] = {}
     for stream in streams:
@@ -229,7 +232,7 @@ async def recheck(
             by_authorization.setdefault(stream.proof.authorization, []).append(stream)
     found: dict[Stream, Identity | None] = {}
     if by_hash:
-        known = await caller.call(stream_calls.valid_tokens(list(by_hash)))
+        known = await database.call(calls.tokens.identify_all(list(by_hash)))
         found |= {stream: known.get(token_hash) for token_hash, those in by_hash.items() for stream in those}
     for authorization, those in by_authorization.items():
         try:

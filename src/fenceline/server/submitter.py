@@ -2,27 +2,27 @@
 
 A commit of its own costs the database more than all else of an enqueue. So while some enqueues are under way those that
 come meanwhile gather, and go out together as soon as there is a turn: nobody waits for a timer, and nobody is answered
-before the commit. A batch that is refused, because of one of them, is sent again one by one.
+before the commit. A batch that is refused, or waits too long, because of one of them, is sent again one by one.
 """
 
 import asyncio
 from collections.abc import Sequence
 
-from fenceline.client.caller import Caller
-from fenceline.database.server_calls import Submission, Submitted, submit_job, submit_jobs
-from fenceline.errors import RefusedError
+from fenceline.database.calls.enqueue import Submission, Submitted, submit_job, submit_jobs
+from fenceline.errors import DatabaseBusy, RefusedError
+from fenceline.server.tenant_turns import Turns
 
 #: Batches under way at a time: one can be prepared while another is committed.
 TURNS = 2
-MOST_JOBS = 64
-MOST_BYTES = 1_000_000
+MAX_JOBS = 64
+MAX_BYTES = 1_000_000
 
 Waiting = tuple[Submission, "asyncio.Future[Submitted]"]
 
 
 class Submitter:
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(self, turns: Turns) -> None:
+        self._database = turns
         self._waiting: list[Waiting] = []
         self._turns: set[asyncio.Task[None]] = set()
 
@@ -47,9 +47,9 @@ class Submitter:
 
     def _take_batch(self) -> list[Waiting]:
         count = size = 0
-        for asked, _answer in self._waiting[:MOST_JOBS]:
+        for asked, _answer in self._waiting[:MAX_JOBS]:
             size += len(asked.args) + len(asked.options)
-            if count and size > MOST_BYTES:
+            if count and size > MAX_BYTES:
                 break
             count += 1
         batch, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -57,8 +57,8 @@ class Submitter:
 
     async def _send(self, batch: Sequence[Waiting]) -> None:
         try:
-            made = await self._caller.call(submit_jobs([asked for asked, _answer in batch]))
-        except RefusedError:
+            made = await self._database.database.call(submit_jobs([asked for asked, _answer in batch]))
+        except (RefusedError, DatabaseBusy):
             await asyncio.gather(*(self._send_one(*one) for one in batch))
         except BaseException as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
             for _asked, answer in batch:
@@ -69,7 +69,7 @@ class Submitter:
 
     async def _send_one(self, asked: Submission, answer: "asyncio.Future[Submitted]") -> None:
         try:
-            made = await self._caller.call(submit_job(asked, repeatable=False))
+            made = await self._database.of(asked.tenant).call(submit_job(asked, repeatable=False))
             _settle(answer, made)
         except BaseException as error:  # noqa: BLE001 - as above
             _settle(answer, error)

@@ -1,0 +1,75 @@
+"""Sessions: opened with a token, a one-time code or by an identity provider; kept in the database like tokens."""
+
+from datetime import datetime
+
+from fastapi import Request
+
+from fenceline.database import calls
+from fenceline.model.identity import Identity
+from fenceline.model.secret import PREFIX, hash_token, new_token
+from fenceline.runtime.database import Database
+from fenceline.server.auth import Authenticator
+from fenceline.server.dashboard import origin
+from fenceline.server.problems import Problem
+from fenceline.server.server_settings import ServerSettings
+
+#: Of a one-time code.
+CODE_SECONDS = 600.0
+
+
+class Sessions:
+    def __init__(self, settings: ServerSettings, database: Database, authenticator: Authenticator) -> None:
+        self._settings = settings
+        self._database = database
+        self._authenticator = authenticator
+
+    async def identify(self, request: Request, secret: str) -> Identity:
+        """Who is before the browser. Raises Problem `unauthenticated`, `forbidden`."""
+        origin.check_page(request, self._settings)
+        origin.check_change(request, secret)
+        identity = await self._authenticator.find_session(hash_token(secret))
+        if identity is None:
+            raise Problem("unauthenticated", "the session has ended: sign in again")
+        return identity
+
+    async def open_with_token(self, token: str) -> str:
+        """The secret of a new session. Raises Problem `unauthenticated`."""
+        if token.startswith(PREFIX):
+            return await self._open(token_hash=hash_token(token))
+        # Somebody else's: it is looked at once, now, and the session stands for what it said.
+        return await self.open_for(await self._authenticator.identify(f"Bearer {token}"))
+
+    async def open_with_code(self, code: str) -> str:
+        return await self._open(code_hash=hash_token(code))
+
+    async def open_for(self, identity: Identity) -> str:
+        """For somebody whom an identity provider vouches for."""
+        return await self._open(foreign=identity)
+
+    async def _open(
+        self, *, token_hash: bytes | None = None, code_hash: bytes | None = None, foreign: Identity | None = None
+    ) -> str:
+        secret, session_hash = new_token()
+        opened = await self._database.call(
+            calls.tokens.open_session(
+                session_hash,
+                seconds=self._settings.session_seconds,
+                token_hash=token_hash,
+                code_hash=code_hash,
+                foreign=foreign,
+            )
+        )
+        if opened is None:
+            raise Problem("unauthenticated", "the token or the link is unknown, used up, expired or revoked")
+        return secret
+
+    async def close(self, secret: str) -> None:
+        session_hash = hash_token(secret)
+        await self._database.call(calls.tokens.close_session(session_hash))
+        self._authenticator.forget(session_hash)
+
+
+async def make_code(database: Database, token_hash: bytes) -> tuple[str, datetime]:
+    """A code that opens one session for the bearer of a token, and when it expires."""
+    code, code_hash = new_token()
+    return code, await database.call(calls.tokens.create_login_code(code_hash, token_hash, seconds=CODE_SECONDS))

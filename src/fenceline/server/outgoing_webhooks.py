@@ -1,0 +1,117 @@
+"""Outgoing webhooks: where the ends of jobs are reported to."""
+
+import json
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from fastapi import Response
+from pydantic import AwareDatetime, Field, JsonValue, StrictStr
+
+from fenceline.database import calls
+from fenceline.model.signature import new_secret
+from fenceline.model.status import FinalStatus
+from fenceline.server.incoming_webhooks import Secret
+from fenceline.server.problems import Problem
+from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
+from fenceline.server.schemas import AT, Body
+from fenceline.server.views import View, examples
+
+routes = router("hooks")
+
+MAX_ID = 2**31 - 1
+_HOOK: dict[str, JsonValue] = {
+    "id": 3, "url": "https://example.com/fenceline", "kinds": ["ingest"], "statuses": ["failed"], "tenant": "default",
+    "created_at": AT, "created_by": "ann",
+}  # fmt: skip
+
+
+class HookBody(Body):
+    """Without `kinds` jobs of every kind, without `statuses` every end."""
+
+    model_config = examples({"url": "https://example.com/fenceline", "statuses": ["failed"]})
+
+    url: Annotated[StrictStr, Field(max_length=2000)]
+    kinds: Annotated[list[StrictStr], Field(min_length=1, max_length=100)] | None = None
+    statuses: Annotated[list[FinalStatus], Field(min_length=1)] | None = None
+    secret: Secret | None = None
+
+
+class HookView(View):
+    model_config = examples(_HOOK, title="Hook")
+
+    id: int
+    url: str
+    kinds: list[str] | None
+    statuses: list[FinalStatus]
+    tenant: str
+    created_at: AwareDatetime
+    created_by: str | None
+    previous_until: Annotated[AwareDatetime | None, Field(description="Until then the previous secret is valid too.")]
+
+
+class NewHookView(HookView):
+    model_config = examples(title="NewHook")
+
+    secret: Annotated[str, Field(description="What deliveries are signed with. It is shown here and never again.")]
+
+
+class HookList(View):
+    items: list[HookView]
+    next_cursor: None
+
+
+@routes.get("/v1/hooks", **operation("hooks:manage", model=HookList))
+async def list_hooks(request: ApiRequest) -> Response:
+    """Outgoing webhooks in reach; never their secrets."""
+    found = await request.database.call(calls.webhooks.hooks(request.identity.reach))
+    return list_response(found)
+
+
+@routes.post(
+    "/v1/hooks",
+    **operation("hooks:manage", "too_large", "unsupported_media_type", "invalid", status=201, model=NewHookView),
+)
+async def create_hook(request: ApiRequest, body: HookBody) -> Response:
+    """Have the ends of jobs posted to an address, each as a job of its own. The answer alone shows the secret."""
+    _check_url(body.url, allow_http=request.server.settings.hooks_allow_http)
+    secret = body.secret or new_secret()
+    made: str = await request.database.call(
+        calls.webhooks.create_hook(
+            body.url,
+            secret,
+            request.identity,
+            kinds=body.kinds,
+            statuses=None if body.statuses is None else [*body.statuses],
+        )
+    )
+    hook = json.loads(made)
+    return json_response(json.dumps({**hook, "secret": secret}), 201, {"Location": f"/v1/hooks/{hook['id']}"})
+
+
+@routes.delete("/v1/hooks/{id}", **operation("hooks:manage", "not_found", "invalid", status=204))
+async def delete_hook(request: ApiRequest, id: str) -> Response:
+    """Delete an outgoing webhook; deliveries that wait will fail."""
+    await request.database.call(calls.webhooks.delete_hook(read_hook_id(id), request.identity))
+    return Response(status_code=204)
+
+
+def read_hook_id(text: str) -> int:
+    """Raises Problem `not_found`."""
+    if not (text.isascii() and text.isdigit() and int(text) <= MAX_ID):
+        raise Problem("not_found", f"hook {text[:40]!r} does not exist")
+    return int(text)
+
+
+def _check_url(url: str, *, allow_http: bool) -> None:
+    try:
+        parts = urlsplit(url)
+        is_valid = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc and url.isascii()
+    except ValueError:
+        is_valid = False
+    else:
+        is_valid = is_valid and (parts.scheme == "https" or (allow_http and parts.scheme == "http"))
+    if not is_valid:
+        message = "use https://host/path, without a name and password" + (
+            "" if allow_http else "; http is not allowed here"
+        )
+        raise Problem("invalid", f"url: {message}", errors=[{"field": "url", "message": message}])

@@ -1,0 +1,177 @@
+"""Signals to jobs whose handlers wait: from those who have a token, and from whoever was given a one-time URL."""
+
+import json
+import secrets
+from typing import Annotated, Any
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+from fastapi import Header, Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictStr
+from pydantic_core import to_json
+
+from fenceline.context.waits import CALLBACK_SECONDS
+from fenceline.database import calls
+from fenceline.database.call import text_of
+from fenceline.model.secret import hash_token
+from fenceline.server.attempts import AttemptId, ask
+from fenceline.server.doors import address_key
+from fenceline.server.payloads import FORM, read_payload
+from fenceline.server.problems import Problem
+from fenceline.server.routing import PUBLIC, ApiRequest, json_response, operation, read_job_id, router
+from fenceline.server.schemas import AT, Body, JobView
+from fenceline.server.unknown_body import read_unknown_body
+from fenceline.server.views import View, examples
+
+routes = router("signals")
+
+_CODES = ("not_found", "stale_attempt", "too_large", "unsupported_media_type", "invalid")
+MAX_IDEMPOTENCY_KEY = 400
+
+
+class SignalBody(Body):
+    """`payload`: what `ctx.wait_for` returns, any JSON."""
+
+    model_config = examples({"payload": {"approved": True}})
+
+    payload: Any = None
+
+
+class WaitBody(Body):
+    """`step` names the wait among the job's steps. `signal` left out: a sleep. `seconds`: how long at most."""
+
+    model_config = examples({"step": "wait:agent-returned", "signal": "agent-returned", "seconds": 3600})
+
+    step: StrictStr
+    signal: StrictStr | None = None
+    seconds: Annotated[float, Field(ge=0, le=1e9)] | None = None
+
+
+class WaitView(View):
+    """`ended` null: it goes on. End the attempt with status `waiting`; the job is claimable again on news."""
+
+    model_config = examples({"ended": "signal", "payload": {"approved": True}})
+
+    ended: Annotated[str | None, Field(description="`signal`, `timeout` or `slept`.")]
+    payload: Any
+
+
+class CallbackBody(Body):
+    """`hash`: SHA-256, in hexadecimal, of a secret of your own; left out, one is made."""
+
+    model_config = examples({"signal": "agent-returned", "seconds": 86400})
+
+    signal: StrictStr
+    seconds: Annotated[float, Field(ge=1, le=31_622_400)] = CALLBACK_SECONDS
+    hash: Annotated[StrictStr, Field(pattern="^[0-9a-f]{64}$")] | None = None
+
+
+class CallbackView(View):
+    """`path`: where to post, once, on this server. Null where the secret is yours: `/v1/callbacks/{secret}`."""
+
+    model_config = examples({"expires_at": AT, "path": "/v1/callbacks/5n3x"})
+
+    expires_at: AwareDatetime
+    path: str | None
+
+
+class CallbackPayload(BaseModel):
+    """Whatever there is to say: an object, or any other JSON."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"approved": True}]})
+
+
+IdempotencyKey = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", max_length=MAX_IDEMPOTENCY_KEY, description="The same again counts once."),
+]
+
+
+@routes.post(
+    "/v1/jobs/{id}/signals/{name}",
+    **operation(
+        "jobs:enqueue", "not_found", "wrong_status", "too_large", "unsupported_media_type", status=202, model=JobView
+    ),
+)
+async def signal_job(
+    request: ApiRequest,
+    id: str,
+    name: str,
+    body: SignalBody | None = None,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Send a signal to an unfinished job: the wait for that name goes on with it, now or whenever it begins."""
+    job_id, identity = read_job_id(id), request.identity
+    payload = None if body is None or body.payload is None else to_json(body.payload).decode()
+    call = calls.jobs.signal_job(
+        job_id, name, payload, actor=identity.actor, request_id=_request_id(idempotency_key), viewer=identity
+    )
+    await request.database.call(call)
+    return json_response(await request.database.call(text_of(calls.jobs.describe_job(job_id, identity))), 202)
+
+
+def _request_id(idempotency_key: str | None) -> UUID:
+    return uuid4() if idempotency_key is None else uuid5(NAMESPACE_URL, idempotency_key)
+
+
+# What runners ask ----------------------------------------------------------------------------------------------------
+
+
+@routes.post("/v1/jobs/{id}/waits", **operation("runners:claim", *_CODES, model=WaitView))
+async def begin_wait(request: ApiRequest, id: str, body: WaitBody, attempt: AttemptId = None) -> Response:
+    """Begin a wait of this attempt, or learn how it ended."""
+    answer = await ask(request, id, attempt, "begin_wait", **body.model_dump())
+    return json_response(json.dumps(answer))
+
+
+@routes.post("/v1/jobs/{id}/callbacks", **operation("runners:claim", *_CODES, status=201, model=CallbackView))
+async def create_callback(request: ApiRequest, id: str, body: CallbackBody, attempt: AttemptId = None) -> Response:
+    """Make a URL with which an outside system can send this job one signal, without a token."""
+    secret = secrets.token_urlsafe(32)
+    hashed = body.hash or hash_token(secret).hex()
+    expires_at = await ask(
+        request, id, attempt, "create_callback", signal=body.signal, hash=hashed, seconds=body.seconds
+    )
+    path = None if body.hash else f"/v1/callbacks/{secret}"
+    return json_response(json.dumps({"expires_at": expires_at, "path": path}), 201)
+
+
+# What strangers may do -----------------------------------------------------------------------------------------------
+
+
+@routes.post(
+    "/v1/callbacks/{secret}",
+    **operation(
+        PUBLIC, "not_found", "timeout", "limited", "busy", "unavailable", "too_large", "unsupported_media_type",
+        status=202,
+        answers={202: {"description": "The signal was sent. Nothing is told of the job."}},
+        extra={
+            "requestBody": {
+                "required": False,
+                "content": {
+                    "application/json": {"schema": {"$ref": "#/components/schemas/CallbackPayload"}},
+                    FORM: {"schema": {"$ref": "#/components/schemas/CallbackPayload"}},
+                },
+            },
+        },
+    ),
+)  # fmt: skip
+async def use_callback(request: ApiRequest, secret: str) -> Response:
+    """Send the signal of a one-time URL, with the body as payload.
+
+    One that is unknown, used or expired, or whose job is over, is answered 404 alike, and counts against the address
+    like a refused token.
+    """
+    suspicion, address = request.server.suspicion, address_key(request.host)
+    suspicion.check(address, None)
+    with request.server.trigger_bodies.one(address) as has_place:
+        if not has_place:
+            raise Problem("busy", "too many requests without a token are under way, in all or from this address")
+        body = await read_unknown_body(request)
+    payload = None
+    if body:
+        _value, payload = read_payload(request.headers.get("content-type", ""), body)
+    hashed = hash_token(secret)
+    if not await request.database.call(calls.jobs.use_callback(hashed, payload)):
+        suspicion.refused(address, None)
+        raise Problem("not_found", "there is no such callback, or it cannot be used any more")
+    return Response(status_code=202)

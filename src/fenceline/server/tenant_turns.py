@@ -1,0 +1,69 @@
+"""The way of requests to the database: a tenant has a share of the connections, and every call has an end.
+
+A tenant that asks for much, or whose statements wait for something, waits for its own calls; the others have theirs.
+The deadline is kept here too, besides by the sessions themselves: behind a pooler they have no settings of their own.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from fenceline.database.call import Call
+from fenceline.errors import DatabaseBusy
+from fenceline.runtime.database import Database
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _Line:
+    free: asyncio.Semaphore
+    users: int = field(default=0)
+
+
+class Turns:
+    """`each`: calls of one tenant under way at a time. `seconds`: for a call, with its wait for a turn."""
+
+    def __init__(self, database: Database, *, each: int, seconds: float) -> None:
+        self.database = database
+        self.seconds = seconds
+        self._each = each
+        self._lines: dict[str, _Line] = {}
+
+    def of(self, tenant: str) -> "TenantDatabase":
+        return TenantDatabase(self, tenant)
+
+    @contextlib.asynccontextmanager
+    async def turn(self, tenant: str) -> AsyncIterator[None]:
+        line = self._lines.get(tenant)
+        if line is None:
+            line = self._lines[tenant] = _Line(asyncio.Semaphore(self._each))
+        line.users += 1
+        try:
+            async with line.free:
+                yield
+        finally:
+            line.users -= 1
+            if not line.users:
+                del self._lines[tenant]
+
+
+class TenantDatabase:
+    """As a `Database`, for one tenant."""
+
+    def __init__(self, turns: Turns, tenant: str) -> None:
+        self._turns = turns
+        self._tenant = tenant
+
+    async def call(self, call: Call[T]) -> T:
+        """Raises what `Database.call` raises, and DatabaseBusy when it would take too long."""
+        turns = self._turns
+        try:
+            async with asyncio.timeout(turns.seconds), turns.turn(self._tenant):
+                return await turns.database.call(call)
+        except TimeoutError:
+            raise DatabaseBusy(
+                f"the database did not answer within {turns.seconds:g} s, or the tenant's other requests were not done"
+            ) from None

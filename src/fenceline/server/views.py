@@ -1,0 +1,54 @@
+"""What answers look like: a view takes its fields from a record of `model/`, and says only what HTTP adds.
+
+Answers are JSON text of the database and are not built from these models; tests compare the two.
+"""
+
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from datetime import datetime
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, create_model
+
+
+class View(BaseModel):
+    """Of an answer: exactly these fields, always all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+V = TypeVar("V", bound=View)
+
+
+def examples(*examples: dict[str, Any], title: str | None = None) -> ConfigDict:
+    """What the API's description shows of a body or a view; `title`: its name there, where it has another one."""
+    extra = ConfigDict(json_schema_extra={"examples": list(examples)})
+    return extra if title is None else ConfigDict(title=title, **extra)
+
+
+def shows(record: type, *, without: tuple[str, ...] = (), may_lack: bool = False) -> Callable[[type[V]], type[V]]:
+    """Give a view the fields of a record that it does not describe itself.
+
+    All of them are always there; with `may_lack`, those that have a default in the record need not be.
+    """
+    hints = get_type_hints(record)
+
+    def add(view: type[V]) -> type[V]:
+        added: dict[str, Any] = {
+            field.name: (_aware(hints[field.name]), field.default if may_lack and field.default is not MISSING else ...)
+            for field in fields(record)
+            if field.name not in view.model_fields and field.name not in without
+        }
+        return create_model(view.__name__, __base__=view, __module__=view.__module__, __doc__=view.__doc__, **added)
+
+    return add
+
+
+def _aware(hint: Any) -> Any:
+    """Moments in answers have a zone."""
+    if hint is datetime:
+        return AwareDatetime
+    if get_origin(hint) in {Union, types.UnionType}:
+        return Union[tuple(_aware(part) for part in get_args(hint))]  # noqa: UP007 - of parts that are values here
+    return hint

@@ -1,0 +1,55 @@
+"""New secrets for webhooks, in and out: the old one stays valid for a while, until the other side has followed."""
+
+import json
+from typing import Annotated
+
+from fastapi import Query, Response
+from pydantic import Field, StrictFloat, StrictInt
+
+from fenceline.database import calls
+from fenceline.model.signature import new_secret
+from fenceline.server.incoming_webhooks import NewTriggerView, Secret, tenant_of
+from fenceline.server.outgoing_webhooks import NewHookView, read_hook_id
+from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.schemas import Body
+from fenceline.server.views import examples
+
+routes = router("webhooks")
+
+_PROBLEMS = ("not_found", "too_large", "unsupported_media_type", "invalid")
+DAY_SECONDS = 86_400
+MAX_OVERLAP_SECONDS = 30 * DAY_SECONDS
+
+
+class RotateBody(Body):
+    model_config = examples({"overlap_seconds": 3600})
+
+    secret: Secret | None = None
+    overlap_seconds: Annotated[
+        StrictInt | StrictFloat,
+        Field(ge=0, le=MAX_OVERLAP_SECONDS, description="How long the old secret stays valid; 0: it ends at once."),
+    ] = DAY_SECONDS
+
+
+@routes.post("/v1/triggers/{name}/rotate", **operation("schedules:manage", *_PROBLEMS, model=NewTriggerView))
+async def rotate_trigger(
+    request: ApiRequest, name: str, body: RotateBody, tenant: Annotated[str | None, Query()] = None
+) -> Response:
+    """Give an incoming webhook a new secret. Requests may be signed with either until the overlap is over."""
+    wanted, secret = tenant_of(request.identity, name, tenant), body.secret or new_secret()
+    made: str = await request.database.call(
+        calls.webhooks.rotate_secret(secret, body.overlap_seconds, request.identity, tenant=wanted, trigger=name)
+    )
+    return json_response(json.dumps({**json.loads(made), "secret": secret}))
+
+
+@routes.post("/v1/hooks/{id}/rotate", **operation("hooks:manage", *_PROBLEMS, model=NewHookView))
+async def rotate_hook(request: ApiRequest, id: str, body: RotateBody) -> Response:
+    """Give an outgoing webhook a new secret. Deliveries are signed with both until the overlap is over."""
+    secret = body.secret or new_secret()
+    made: str = await request.database.call(
+        calls.webhooks.rotate_secret(
+            secret, body.overlap_seconds, request.identity, tenant=request.identity.reach, hook_id=read_hook_id(id)
+        )
+    )
+    return json_response(json.dumps({**json.loads(made), "secret": secret}))

@@ -1,0 +1,104 @@
+"""Whoever may connect can keep any advisory lock for ever. That must not stop more than the one thing it is about."""
+
+import asyncio
+import time
+
+import asyncpg
+import pytest
+from tests.conftest import Connect
+from tests.worker.in_process_worker import ended, running
+
+from fenceline import Context, Fenceline
+from fenceline.doctor.examine import examine
+from fenceline.doctor.finding import Limits
+
+LANE, KEY, LOCK = 1179926085, 1179926086, 1179926088
+KEEP = "select pg_advisory_lock($1, $2)"
+OF_LANE = "select hashtext($1)"
+#: Generous: without a bound it would be for ever.
+SOON_SECONDS = 20
+
+
+async def keep(connect: Connect, lock_class: int, number: int) -> "asyncpg.Connection[asyncpg.Record]":
+    attacker = await connect()
+    await attacker.execute(KEEP, lock_class, number)
+    return attacker
+
+
+async def test_a_lane_that_is_kept_does_not_stop_the_others(database: str, connect: Connect) -> None:
+    app = Fenceline(database)
+    connection = await connect()
+    for name, settings in (("shared", "{}"), ("alone", '{"slots": 1}')):  # locked by claims together, or by each
+        await connection.execute("select fenceline.set_lane($1, $2)", name, settings)
+
+    @app.job()
+    async def work() -> str:
+        return "done"
+
+    attackers = [await keep(connect, LANE, await connection.fetchval(OF_LANE, name)) for name in ("shared", "alone")]
+    async with running(app):
+        stuck = [await app.enqueue("work", lane=name) for name in ("shared", "alone")]
+        free = await app.enqueue("work")
+        assert (await ended(free, timeout=SOON_SECONDS)).status == "succeeded"
+        for attacker in attackers:
+            await attacker.execute("select pg_advisory_unlock_all()")
+        for job in stuck:
+            assert (await ended(job, timeout=SOON_SECONDS)).status == "succeeded"  # and nothing is lost
+
+
+async def test_a_key_that_is_kept_does_not_stop_claims(connect: Connect) -> None:
+    connection = await connect()
+    number = await connection.fetchval("select fenceline.key_lock('default', 'k')")
+    attacker = await keep(connect, KEY, number)
+    worker = await connection.fetchval("select fenceline.register_worker('w', 3600)")
+    await connection.execute("""select fenceline.enqueue('keyed', '{}', '{"key": "k"}')""")
+    await connection.execute("select fenceline.enqueue('free')")
+    claim = "select kind from fenceline.claim_jobs($1, 'default', 10)"
+    async with asyncio.timeout(SOON_SECONDS):
+        assert [row["kind"] for row in await connection.fetch(claim, worker)] == ["free"]
+    await attacker.execute("select pg_advisory_unlock_all()")
+    async with asyncio.timeout(SOON_SECONDS):
+        while not await connection.fetch(claim, worker):
+            await connection.execute("select fenceline.maintain()")
+            await asyncio.sleep(0.05)
+
+
+async def test_locks_of_handlers_are_asked_for_again(database: str, connect: Connect) -> None:
+    app = Fenceline(database)
+
+    @app.job()
+    async def locked(ctx: Context) -> str:
+        async with ctx.lock("table", "orders"):
+            await asyncio.sleep(0.1)
+        return "done"
+
+    connection = await connect()
+    attacker = await keep(connect, LOCK, await connection.fetchval(OF_LANE, "default"))
+    async with running(app):
+        jobs = [await app.enqueue("locked") for _ in range(2)]
+        await asyncio.sleep(1.5)  # one of them has found the lock kept by then
+        await attacker.execute("select pg_advisory_unlock_all()")
+        for job in jobs:
+            assert (await ended(job, timeout=SOON_SECONDS)).status == "succeeded"
+
+
+async def test_operators_are_told_instead_of_waiting(connect: Connect) -> None:
+    connection = await connect()
+    await keep(connect, LANE, await connection.fetchval(OF_LANE, "default"))
+    began = time.monotonic()
+    with pytest.raises(asyncpg.LockNotAvailableError):
+        await connection.execute("""select fenceline.set_lane('default', '{"slots": 1}')""")
+    assert time.monotonic() - began < SOON_SECONDS
+
+
+async def test_doctor_says_who_it_is(connect: Connect) -> None:
+    connection = await connect()
+    attacker = await keep(connect, LANE, await connection.fetchval(OF_LANE, "default"))
+    pid = await attacker.fetchval("select pg_backend_pid()")
+    found = [f for f in await examine(connection, Limits(patience_seconds=0.0)) if f.check == "advisory_lock"]
+    assert [finding.subject for finding in found] == [f"pid {pid}"]
+    assert "claims of a lane" in found[0].what
+    assert f"pg_terminate_backend({pid})" in found[0].do
+    await attacker.execute("select pg_advisory_unlock_all()")
+    after = await examine(connection, Limits(patience_seconds=0.0))
+    assert "advisory_lock" not in {finding.check for finding in after}

@@ -1,0 +1,178 @@
+"""What the server asks of PostgreSQL has an end, and a tenant's share of it a bound."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx
+import pytest
+from tests.conftest import Connect
+from tests.server.attacks.victim import Bystander, Victim, bystander, running, token_of
+
+from fenceline.model.signature import sign
+
+SECRET = "a secret of the tests' own"  # noqa: S105 - that is what it is
+#: For every element it looks at every element: no `**`, and still for ever.
+ENDLESS = "$.a[*] ? (exists ($.a[*] ? (@ == 2)))"
+#: Of a bystander's requests, while others attack.
+MAX_SECONDS = 0.5
+ENOUGH = 200
+FLOOD = Path(__file__).parent / "flood.py"
+
+pytestmark = pytest.mark.xdist_group("attacks")
+
+
+@asynccontextmanager
+async def client_of(victim: Victim, database: str, tenant: str = "attacker") -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {await token_of(database, tenant=tenant)}"}
+    limits = httpx.Limits(max_connections=50)
+    async with httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=60, limits=limits) as client:
+        yield client
+
+
+async def fire(client: httpx.AsyncClient, body: bytes, at: int) -> httpx.Response:
+    headers = {
+        "Content-Type": "application/json",
+        "Fenceline-Timestamp": str(at),
+        "Fenceline-Signature": sign(SECRET, at, body),
+    }
+    return await client.post("/v1/triggers/push", content=body, headers=headers)
+
+
+async def endless_statements(client: httpx.AsyncClient) -> list[httpx.Response]:
+    body = {"name": "push", "kind": "build", "secret": SECRET, "map": {"x": ENDLESS}}
+    assert (await client.post("/v1/triggers", json=body)).status_code in (201, 409)
+    payload = json.dumps({"a": [1] * 60_000}).encode()
+    now = int(time.time())
+    return await asyncio.gather(*(fire(client, payload, now + n) for n in range(12)))
+
+
+@asynccontextmanager
+async def open_transaction(connection: "asyncpg.Connection[asyncpg.Record]", tenant: str) -> AsyncIterator[None]:
+    """Somebody's program has enqueued with a dedupe key, and does not come to its commit."""
+    transaction = connection.transaction()
+    await transaction.start()
+    await connection.execute(
+        "select fenceline.enqueue('build', '{}', p_options => $1)",
+        json.dumps({"dedupe_key": "held", "tenant": tenant}),
+    )
+    try:
+        yield
+    finally:
+        await transaction.rollback()
+
+
+async def enqueue_held(client: httpx.AsyncClient) -> httpx.Response:
+    return await client.post("/v1/jobs", json={"kind": "build", "dedupe_key": "held"})
+
+
+def are_busy(answers: list[httpx.Response]) -> None:
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(503, "busy")}
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
+
+
+def is_undisturbed(by: Bystander, capsys: pytest.CaptureFixture[str], attack: str) -> None:
+    with capsys.disabled():
+        print(f"\n{attack}: p99 of a bystander {by.p99 * 1000:.0f} ms over {len(by.seconds)} pairs of requests")  # noqa: T201 - to be seen
+    assert by.statuses == {202, 200}
+    assert len(by.seconds) >= ENOUGH
+    assert by.p99 < MAX_SECONDS
+
+
+async def settle(by: Bystander) -> None:
+    """Until the bystander has been seen often enough."""
+    async with asyncio.timeout(120):
+        while len(by.seconds) < ENOUGH:  # noqa: ASYNC110 - the bystander is not to be slowed down
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.alone
+async def test_a_stuck_statement(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(database, tmp_path, "--statement-seconds", "2") as victim:
+        async with client_of(victim, database) as attacker, bystander(victim, database) as by:
+            are_busy(await endless_statements(attacker))
+            await settle(by)
+    is_undisturbed(by, capsys, "12 statements without end")
+
+
+@pytest.mark.alone
+async def test_an_open_transaction(
+    database: str, tmp_path: Path, connect: Connect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with running(database, tmp_path, "--lock-seconds", "2") as victim:
+        async with client_of(victim, database) as attacker:
+            async with bystander(victim, database) as by, open_transaction(await connect(), "attacker"):
+                are_busy(await asyncio.gather(*(enqueue_held(attacker) for _ in range(12))))
+                await settle(by)
+            assert (await enqueue_held(attacker)).status_code == 202
+    is_undisturbed(by, capsys, "12 enqueues behind an open transaction")
+
+
+@pytest.mark.alone
+async def test_headers_and_slow_bodies(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Header bytes without end, half a head, half a body: each connection is replaced as soon as it is cut."""
+    limits = ("--header-seconds", "2", "--body-seconds", "2", "--connections-per-address", "300")
+    with running(database, tmp_path, *limits) as victim:
+        token = await token_of(database, tenant="attacker")
+        flood = await asyncio.create_subprocess_exec(sys.executable, str(FLOOD), str(victim.port), token)
+        try:
+            async with bystander(victim, database) as by:
+                await asyncio.sleep(3)  # longer than any of them may last
+                await settle(by)
+            assert flood.returncode is None
+        finally:
+            flood.kill()
+            await flood.wait()
+    is_undisturbed(by, capsys, "300 connections with endless heads and slow bodies")
+
+
+async def test_cancel_on_disconnect(database: str, tmp_path: Path, connect: Connect) -> None:
+    """Nobody waits any more: the statement ends at once, not at its deadline."""
+    connection, watching = await connect(), await connect()
+    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%submit_job%'"
+
+    async def until(count: int) -> None:
+        async with asyncio.timeout(20):
+            while await watching.fetchval(waiting) != count:  # noqa: ASYNC110 - only the database knows
+                await asyncio.sleep(0.05)
+
+    with running(database, tmp_path, "--lock-seconds", "600", "--statement-seconds", "600") as victim:
+        async with client_of(victim, database) as client, open_transaction(connection, "attacker"):
+            asking = [asyncio.create_task(enqueue_held(client)) for _ in range(3)]
+            await until(3)
+            for task in asking:
+                task.cancel()
+            await until(0)
+            await asyncio.gather(*asking, return_exceptions=True)
+        async with client_of(victim, database) as client:
+            assert (await enqueue_held(client)).status_code == 202
+    assert "Exception" not in (tmp_path / "server.log").read_text()
+
+
+async def test_recursive_paths_in_trigger_maps(database: str, tmp_path: Path, connect: Connect) -> None:
+    connection = await connect()
+    with running(database, tmp_path) as victim:
+        async with client_of(victim, database) as client:
+
+            async def create(path: str) -> httpx.Response:
+                body: dict[str, Any] = {"name": "push", "kind": "build", "secret": SECRET, "map": {"x": path}}
+                return await client.post("/v1/triggers", json=body)
+
+            for path in ("$.**.**.**.**.**.zzz", "$.a.**{2}.b", 'strict $."x".** ? (@ > 1)', "$.a ? (exists (@.**.b))"):
+                refused = await create(path)
+                assert (refused.status_code, refused.json()["code"]) == (422, "invalid"), path
+                assert "every depth" in refused.json()["detail"]
+            # Names may have stars, and strings.
+            assert (await create('$."a**b\\"**".*.* ? (@ like_regex "**")')).status_code in (201, 422)
+            assert (await create('$."a**b".x ? (@ != "**")')).status_code in (201, 409)
+            # Made before they were refused.
+            await connection.execute("""update fenceline.trigger set map = '{"x": "$.**.**.**.zzz"}'""")
+            refused = await fire(client, b"{}", int(time.time()))
+            assert (refused.status_code, refused.json()["code"]) == (422, "invalid")
+            assert "make it anew" in refused.json()["detail"]
