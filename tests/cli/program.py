@@ -79,7 +79,11 @@ class Hands:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self.connection = connection
-        self.worker = self.value("select fenceline.register_worker('hands', 3600, p_lanes => '{default,interactive}')")
+        self.worker = self.register()
+
+    def register(self) -> int:
+        sql = "select fenceline.register_worker('hands', 3600, p_lanes => '{default,interactive}')"
+        return int(self.value(sql))
 
     def value(self, sql: str, *parameters: Any) -> Any:
         row = self.connection.execute(sql, parameters).fetchone()
@@ -102,9 +106,9 @@ class Hands:
         )
         return [format_id(job_id) for job_id in ids]
 
-    def claim(self, lane: str = "default") -> Held:
+    def claim(self, lane: str = "default", *, alone: bool = False) -> Held:
         row = self.connection.execute(
-            "select job_id, attempt_id from fenceline.claim_jobs(%s, %s, 1)", (self.worker, lane)
+            "select job_id, attempt_id from fenceline.claim_jobs(%s, %s, 1, p_alone => %s)", (self.worker, lane, alone)
         ).fetchone()
         assert row is not None
         return Held(format_id(row[0]), row[0], row[1])
@@ -142,6 +146,22 @@ class Hands:
         held = self.claim(options.get("lane", "default"))
         assert held.id == job
         self.finish(held, outcome, error={"code": "error", "message": "it broke"})
+        return job
+
+    def worked(self) -> str:
+        """A job that has ended, with two steps of three and two phases with items."""
+        job = self.enqueue("build", priority=99)
+        held = self.start(self.claim())
+        assert held.id == job
+        me = (held.job_id, held.attempt_id)
+        self.value("select fenceline.list_steps_ahead(%s, %s, '{fetch,index,publish}')", *me)
+        self.value("select fenceline.record_step(%s, %s, 'fetch', 'h', '{\"pages\": 7}', p_ran_seconds => 1.5)", *me)
+        self.value("""select fenceline.record_step(%s, %s, 'index', 'h', p_error => '{"message": "broken"}')""", *me)
+        self.progress(held, "load")
+        self.value("select fenceline.move_items(%s, %s, 'completed', '{a,b}')", *me)
+        self.value("select fenceline.move_items(%s, %s, 'skipped', '{c}', 'closed')", *me)
+        self.progress(held, "store", done=1, total=2)
+        self.finish(held, "failed_for_good")
         return job
 
     def status(self, job: str) -> str:

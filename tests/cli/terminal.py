@@ -29,17 +29,23 @@ class Terminal:
     """`with Terminal([program, …]) as terminal: terminal.until("text")`."""
 
     def __init__(
-        self, command: list[str], *, folder: Path, environment: Mapping[str, str], columns: int = COLUMNS
+        self,
+        command: list[str],
+        *,
+        folder: Path,
+        environment: Mapping[str, str],
+        columns: int = COLUMNS,
+        lines: int = LINES,
     ) -> None:
-        self._screen = pyte.Screen(columns, LINES)
+        self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, columns, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.raw = b""
         self._process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(LINES)},
+            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(lines)},
             stdin=slave,
             stdout=slave,
             stderr=slave,
@@ -55,11 +61,18 @@ class Terminal:
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
-        os.close(self._master)
+        if self._master >= 0:
+            os.close(self._master)
 
     @property
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self._screen.display)
+
+    @property
+    def _page(self) -> str:
+        """What is within the widest frame, without a space."""
+        inner = (max(line.split("│"), key=len) for line in self._screen.display)
+        return "".join("".join(line.split()) for line in inner)
 
     def line(self, part: str) -> str:
         """The line that has this part in it, or nothing."""
@@ -68,7 +81,7 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def until(self, *parts: str, gone: bool = False, seconds: float = 20.0) -> str:
+    def until(self, *parts: str, gone: bool = False, seconds: float = 60.0) -> str:
         """Until all parts are on the screen (or, with `gone`, none is)."""
         deadline = time.monotonic() + seconds
         while True:
@@ -79,7 +92,7 @@ class Terminal:
                 raise AssertionError(f"waited in vain for {parts}{' to go' if gone else ''}:\n{self.text}")
             self._read(0.05)
 
-    def until_line(self, part: str, *others: str, seconds: float = 20.0) -> str:
+    def until_line(self, part: str, *others: str, seconds: float = 60.0) -> str:
         """Until one line has all these parts."""
         deadline = time.monotonic() + seconds
         while True:
@@ -90,7 +103,21 @@ class Terminal:
                 raise AssertionError(f"waited in vain for {part!r} with {others} in one line:\n{self.text}")
             self._read(0.05)
 
-    def exit_code(self, seconds: float = 20.0) -> int:
+    def until_told(self, *texts: str, seconds: float = 60.0) -> None:
+        """Until all texts are on the page that is open, wherever their lines are broken."""
+        deadline = time.monotonic() + seconds
+        while not all("".join(text.split()) in self._page for text in texts):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {texts}:\n{self.text}")
+            self._read(0.05)
+
+    def shut(self, seconds: float = 60.0) -> int:
+        """Close the terminal, as somebody who closes its window; the code that the program ends with."""
+        os.close(self._master)
+        self._master = -1
+        return self._process.wait(seconds)
+
+    def exit_code(self, seconds: float = 60.0) -> int:
         deadline = time.monotonic() + seconds
         while self._process.poll() is None:
             if time.monotonic() > deadline:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.cli.program import FENCELINE, Hands, Program
 from tests.cli.terminal import Terminal
 
-NAME = "fenceline.bench"
+NAME = "fenceline-bench"
 MANY = "1000000"  # far more than are done before the test ends it
 
 

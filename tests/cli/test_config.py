@@ -28,6 +28,12 @@ def test_defaults(program: Program) -> None:
     assert {row["source"] for row in found.values()} == {"default"}
 
 
+def test_the_password_of_a_redis_is_hidden(program: Program) -> None:
+    found = rows(program, FENCELINE_REDIS_URL="redis://ann:hush@example/1", FENCELINE_DELIVERY="arq")
+    assert found["redis_url"]["value"] == "redis://ann:••••@example/1"
+    assert (found["delivery"]["value"], found["delivery"]["source"]) == ("arq", "FENCELINE_DELIVERY")
+
+
 def test_a_flag_before_the_environment_before_the_file(program: Program) -> None:
     (program.folder / "fenceline.toml").write_text(
         'dsn = "postgresql:///file"\nurl = "http://file"\n[worker]\nprocesses = 2\nthreads = 3\nlanes = ["a", "b"]\n'

@@ -8,7 +8,9 @@ import json
 import os
 import re
 import socket
+import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,13 +19,13 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.cli.program import Program, Ran
-from tests.conftest import migrate_database
+from tests.cli.program import FENCELINE, Program, Ran
 from tests.deploy.manifests import parse
 from tests.sql.clock import clock_sql
 
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.doctor import queue_checks
+from fenceline.testing.databases import migrate_database
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -226,6 +228,17 @@ def plant_overdue_partition(sql: Session) -> None:
         sql.execute(f"create table fenceline.{table}_20240105 {of}".encode())
 
 
+def plant_partitions_not_made_ahead(sql: Session) -> None:
+    soon = time.strftime("%Y%m%d", time.gmtime(time.time() + 2 * 86400))
+    sql.execute(f"drop table fenceline.job_{soon}, fenceline.history_{soon}".encode())
+
+
+def plant_retention_behind(sql: Session) -> None:
+    register(sql, lease_seconds=60.0, version="0.1.0")
+    sql.execute("select fenceline.cancel_job(%s)", (enqueue(sql),))
+    sql.execute("select fenceline.set_retention(0, 'work')")
+
+
 def plant_drained_lane(sql: Session) -> None:
     enqueue(sql)
     sql.execute("""select fenceline.set_lane('default', '{"enabled": false}')""")
@@ -255,6 +268,8 @@ PLANTED: list[tuple[Callable[[Session], None], str, str]] = [
     (plant_no_upkeep, "upkeep", "upkeep"),
     (plant_mixed_versions, "mixed_versions", "workers"),
     (plant_missing_partition, "partitions", "*"),
+    (plant_partitions_not_made_ahead, "partitions", "*"),
+    (plant_retention_behind, "retention", "finished jobs"),
     (plant_detached_partition, "partitions", "job_20240105"),
     (plant_overdue_partition, "partitions", "job_20240105"),
 ]
@@ -270,10 +285,32 @@ def test_a_planted_problem_is_found_and_nothing_else(
     assert {finding["level"] for finding in found.values()} == {"problem"}
 
 
+def test_messages_that_nobody_answers_are_found(database: str, sql: Session) -> None:
+    """As with workers that lack the address of Redis, or a Redis that is away."""
+    register(sql, lease_seconds=60.0)
+    sql.execute("""select fenceline.set_lane('mail', '{"delivery": "arq"}')""")
+    assert ("delivery", "mail") not in findings(database, "--patience", "0"), "nothing waits there"
+    enqueue(sql, lane="mail")
+    enqueue(sql)
+    found = findings(database, "--patience", "0")
+    assert {subject for check, subject in found if check == "delivery"} == {"mail"}
+    assert "FENCELINE_REDIS_URL" in found["delivery", "mail"]["do"]
+    sql.execute("select fenceline.claim_named_jobs(1, 'mail', array(select job_id from fenceline.ready))")
+    enqueue(sql, lane="mail")
+    assert ("delivery", "mail") not in findings(database, "--patience", "0"), "the lane is at work"
+
+
 def test_a_drained_lane_is_worth_a_notice(database: str, sql: Session) -> None:
     plant_drained_lane(sql)
     [(name, finding)] = findings(database, "--patience", "0").items()
     assert (name, finding["level"]) == (("drained", "default"), "notice")
+
+
+def test_another_default_isolation_is_worth_a_notice(database: str, sql: Session) -> None:
+    sql.execute(f"alter database \"{sql.info.dbname}\" set default_transaction_isolation = 'serializable'".encode())
+    [(name, finding)] = findings(database).items()
+    assert (name, finding["level"]) == (("isolation", f"database {sql.info.dbname}"), "notice")
+    assert "SERIALIZABLE" in finding["what"]
 
 
 def test_a_clock_that_is_apart_is_found(database: str, sql: Session) -> None:
@@ -400,3 +437,64 @@ def test_commands_in_its_advice_exist() -> None:
         words = re.sub(r"\{[^}]*\}", "x", command).replace("APP", "jobs:app").replace(" N", " 1").split()
         if words != ["doctor"]:
             parse(words)
+
+
+def test_suspects_of_a_crash_are_named_with_what_to_do(database: str, sql: Session) -> None:
+    for kind in ("known", "gone"):
+        sql.execute("select fenceline.enqueue(%s)", (kind,))
+    sql.execute("select fenceline.register_worker('died', 600)")
+    sql.execute("select count(*) from fenceline.claim_jobs(1, p_limit => 2)")
+    sql.execute("select fenceline.report_crash(1)")
+    sql.execute("select fenceline.register_worker('alive', 600, array['known'])")
+    found = findings(database)
+    for kind, do in (("known", "--isolated"), ("gone", "deploy a worker")):
+        finding = found["suspects", f"default {kind}"]
+        assert finding["level"] == "notice"
+        assert "1 job that shared a process with a crash" in finding["what"]
+        assert do in finding["do"]
+    sql.execute("select count(*) from fenceline.claim_jobs(2, p_limit => 2, p_alone => true)")
+    assert ("suspects", "default known") not in findings(database), "it has got its process"
+    assert findings(database, "--patience", "0")["suspects", "default gone"]["level"] == "problem"
+
+
+def test_a_worker_whose_loop_is_blocked_is_named(database: str, sql: Session) -> None:
+    sql.execute("select fenceline.enqueue('slow')")
+    sql.execute("select fenceline.register_worker('busy', 600)")
+    [(job,)] = sql.execute("select job_id from fenceline.claim_jobs(1)").fetchall()
+    sql.execute("select fenceline.keep_leases(array[1], %s)", (json.dumps({"1": {"seconds": 42, "job_id": job}}),))
+    finding = findings(database)["blocked_worker", "busy"]
+    [(name,)] = sql.execute("select fenceline.public_id(%s)", (job,)).fetchall()
+    assert finding["level"] == "notice"
+    assert name in finding["what"]
+    [worker] = json.loads(Program(Path(), database)("workers", "--json").out)["items"]
+    assert (worker["blocked_seconds"] >= 42, worker["blocked_by"]) == (True, name)
+    assert "blocked for" in Program(Path(), database)("workers").out
+    sql.execute("select fenceline.keep_leases(array[1])")
+    assert ("blocked_worker", "busy") not in findings(database)
+
+
+def test_watch_tells_what_is_new_and_what_is_over(database: str, sql: Session, tmp_path: Path) -> None:
+    program = Program(tmp_path, database)
+    with subprocess.Popen(
+        [FENCELINE, "doctor", "--watch", "--interval", "0.2", "--json"],
+        cwd=tmp_path, env=program.environment, stdout=subprocess.PIPE, text=True,
+    ) as process:  # fmt: skip
+        killer = threading.Timer(60, process.kill)
+        killer.start()
+        assert process.stdout is not None
+
+        def next_change() -> str:
+            """Of the lane; what other tests do to the server may be found too."""
+            while True:
+                assert process.stdout is not None
+                told = json.loads(process.stdout.readline())
+                if told["finding"]["check"] == "lane_without_workers":
+                    return str(told["change"])
+
+        job = enqueue(sql)
+        assert next_change() == "new"
+        sql.execute("select fenceline.cancel_job(%s)", (job,))
+        assert next_change() == "over"
+        process.terminate()
+        process.wait(20)
+        killer.cancel()

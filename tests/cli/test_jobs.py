@@ -1,17 +1,17 @@
-"""`fenceline jobs list|show|logs`."""
+"""`fenceline jobs list|show|steps|phases|logs`."""
 
 import json
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from tests.cli.program import FENCELINE, Hands, Program
 from tests.cli.terminal import Terminal
 
 from fenceline.cli.jobs import collect
-from fenceline.cli.queue import JobFilter
-from fenceline.model.job import JobPage
+from fenceline.model.job import JobFilter, JobPage
 
 
 def test_list_shows_what_is_there(fenceline: Program, hands: Hands) -> None:
@@ -66,7 +66,14 @@ async def test_a_list_asks_as_often_as_it_must() -> None:
     asked: list[tuple[int, str | None]] = []
 
     class Asked:
-        async def list_jobs(self, _which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
+        async def list_jobs(
+            self,
+            _which: JobFilter,
+            *,
+            limit: int,
+            cursor: str | None = None,
+            fields: Sequence[str] = (),  # noqa: ARG002 - as the queue takes it
+        ) -> JobPage:
             asked.append((limit, cursor))
             return JobPage(items=[], next_cursor="more" if len(asked) == 1 else None)
 
@@ -80,11 +87,20 @@ def test_json_has_the_names_of_http(fenceline: Program, hands: Hands) -> None:
     assert " ".join(job) == (
         "id kind status waiting_for lane priority tenant args labels attempt max_attempts created_at created_by run_at "
         "claimed_at started_at finished_at worker phase progress result error errors cancel_requested_at retry_of "
-        "parent delivery backend_job_id"
+        "parent delivery backend_job_id runner snapshot_hash requires_hash identity after key key_limit resource_lock "
+        "dedupe_key expires_at timeout group retry"
     )
     assert job["args"] == {"path": "ä"}
     assert job["status"] == "queued"
     assert datetime.fromisoformat(job["created_at"]).tzinfo is not None
+
+
+def test_show_cuts_what_would_fill_the_screen(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue("ingest", {"text": "x" * 100_000})
+    shown = fenceline("jobs", "show", job).out
+    assert len(shown) < 5000
+    assert "… (100,012 characters; all of it with --json)" in " ".join(shown.split())
+    assert fenceline("jobs", "show", job, "--json").json["args"] == {"text": "x" * 100_000}
 
 
 def test_show_draws_the_timeline_of_attempts(fenceline: Program, hands: Hands) -> None:
@@ -226,7 +242,69 @@ def test_show_gives_a_traceback_a_place_of_its_own(fenceline: Program, hands: Ha
     error = {"code": "error", "message": "no [route]", "type": "E", "traceback": "Traceback:\n  File x\n", "host": "a"}
     hands.finish(hands.claim(), "failed_for_good", error=error)
     shown = fenceline("jobs", "show", job).out.splitlines()
-    assert 'error     error: no [route] {"host": "a"}' in shown
-    place = shown.index("traceback")
+    assert 'error     error: E: no [route] {"host": "a"}' in shown
+    place = shown.index("traceback of attempt 1")
     assert shown[place + 1 : place + 3] == ["Traceback:", "  File x"]
     assert [line for line in shown if line != line.rstrip()] == []
+
+
+def test_steps_and_what_each_gave(fenceline: Program, hands: Hands) -> None:
+    job = hands.worked()
+    lines = [line.split() for line in fenceline("jobs", "steps", job).out.splitlines()]
+    assert lines == [
+        ["STEP", "STATUS", "TOOK", "RESULT"],
+        ["fetch", "done", "1.5", "s", '{"pages":', "7}"],
+        ["index", "failed", '{"message":', '"broken"}'],
+        ["publish", "listed"],
+    ]
+    items = fenceline("jobs", "steps", job, "--json").json["items"]
+    assert [(step["name"], step["status"], step["result"]) for step in items] == [
+        ("fetch", "done", {"pages": 7}),
+        ("index", "failed", None),
+        ("publish", "listed", None),
+    ]
+
+
+def test_phases_and_their_items(fenceline: Program, hands: Hands) -> None:
+    job = hands.worked()
+    head, load, store = fenceline("jobs", "phases", job).out.splitlines()
+    assert head.split() == ["PHASE", "ATTEMPT", "TOOK", "PROGRESS"]
+    assert (load.split()[:2], store.split()[:2]) == (["load", "1"], ["store", "1"])
+    assert load.endswith("2 completed, 1 skipped")
+    assert store.endswith("1/2")
+    items = fenceline("jobs", "phases", job, "--json").json["items"]
+    assert [(phase["phase"], phase["progress"].get("items")) for phase in items] == [
+        (
+            "load",
+            {
+                "in_progress": [],
+                "completed": ["a", "b"],
+                "skipped": [{"item": "c", "reason": "closed"}],
+                "failed": [],
+            },
+        ),
+        ("store", None),
+    ]
+
+
+def test_steps_and_phases_of_a_job_that_is_not_there(fenceline: Program, hands: Hands) -> None:
+    job = hands.finished()
+    hands.value("select fenceline.delete_job(fenceline.parse_public_id(%s))", job)
+    for verb in ("steps", "phases"):
+        assert f"job {job} does not exist" in fenceline("jobs", verb, job).error
+
+
+def test_children_and_locks(fenceline: Program, hands: Hands) -> None:
+    parent = hands.enqueue("whole", resource_lock="table")
+    held = hands.claim()
+    hands.value("select fenceline.add_children(%s, %s, 'part', array['{}'::json])", held.job_id, held.attempt_id)
+    shown = fenceline("jobs", "locks", parent).out.splitlines()
+    assert shown[0].split() == ["WHAT", "NAME", "TENANT", "WHO", "FOR", "HOLDER"]
+    assert shown[1].split()[:5] == ["resource_lock", "table", "default", parent, "holds"]
+    assert fenceline("locks").out.splitlines()[1].split()[3] == parent
+    hands.finish(held)
+    (child,) = fenceline("jobs", "children", parent, "--json").json["items"]
+    assert (child["kind"], child["parent"]) == ("part", parent)
+    assert child["id"] in fenceline("jobs", "list", "--parent", parent).out
+    assert fenceline("locks").err == "No locks.\n"
+    assert fenceline("locks", "--json").json == {"items": []}

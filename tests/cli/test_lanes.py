@@ -19,7 +19,7 @@ def test_list_shows_slots_depth_and_age(fenceline: Program, hands: Hands) -> Non
 
 
 def test_set_changes_what_is_said(fenceline: Program) -> None:
-    made = fenceline("lanes", "set", "reports", "--create", "--slots", "4", "--kinds", "a,b", "--json").json
+    made = fenceline("lanes", "set", "reports", "--slots", "4", "--kinds", "a,b", "--json").json
     assert (made["slots"], made["kinds"], made["enabled"]) == (4, ["a", "b"], True)
     changed = fenceline(
         "lanes", "set", "reports", "--slots", "none", "--rate-per-second", "2.5", "--fair", "--on-stale", "fail",
@@ -31,7 +31,11 @@ def test_set_changes_what_is_said(fenceline: Program) -> None:
     assert (changed["on_stale"], changed["stale_timeout_seconds"]) == ("fail", 60)
     assert (changed["default_priority"], changed["poll_interval_ms"]) == (-2, 100)
     assert changed["kinds"] == ["a", "b"]
-    assert "exists" in fenceline("lanes", "set", "reports", "--create").error
+    assert fenceline("lanes", "set", "reports", "--delivery", "arq", "--json").json["delivery"] == "arq"
+    assert fenceline("lanes", "set", "reports", "--delivery", "none", "--json").json["delivery"] is None
+    assert "inline" in fenceline("lanes", "set", "reports", "--delivery", "inline").error
+    assert fenceline("lanes", "set", "reports", "--create", "--slots", "2", "--json").json["slots"] == 2  # as in 0.1
+    assert "lane 'typo' does not exist" in fenceline("lanes", "drain", "typo").error
     assert fenceline("lanes", "set", "reports").code == 2
 
 

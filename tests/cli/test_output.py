@@ -8,7 +8,7 @@ from fenceline.cli.output import ago, duration, table, text
 from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.timeline import draw_timeline
 from fenceline.model.job import JobRecord
-from fenceline.model.observed import AttemptRecord
+from fenceline.model.records import AttemptRecord
 from fenceline.model.status import Status
 
 

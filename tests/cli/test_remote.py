@@ -58,7 +58,7 @@ def token_of(fenceline: Program) -> TokenOf:
 def remote(url: str, token_of: TokenOf, tmp_path: Path) -> Program:
     """The program as an operator far from the database."""
     program = Program(tmp_path, None)
-    program.environment |= {"FENCELINE_URL": url, "FENCELINE_TOKEN": token_of("operator", "--name", "olga")}
+    program.environment |= {"FENCELINE_URL": url, "FENCELINE_TOKEN": token_of("fleet_operator", "--name", "olga")}
     return program
 
 
@@ -66,12 +66,15 @@ def test_jobs_are_listed_and_shown_as_over_sql(remote: Program, fenceline: Progr
     hands.enqueue("mail", labels={"project": "x"})
     hands.enqueue("ingest", needs_approval=True)
     failed = hands.finished("ingest", priority=9)
+    with_work = hands.worked()
     for command in (
         ("jobs", "list"),
         ("jobs", "list", "--status", "queued", "--status", "failed", "--kind", "ingest", "--kind", "mail"),
         ("jobs", "list", "--label", "project:x", "--created-after", "1h", "--limit", "1"),
         ("jobs", "list", "--created-before", "1h"),
         ("jobs", "show", failed),
+        ("jobs", "steps", with_work),
+        ("jobs", "phases", with_work),
     ):
         assert remote(*command, "--json").json == fenceline(*command, "--json").json
     shown = remote("jobs", "show", failed).out
@@ -94,7 +97,7 @@ def test_verbs(remote: Program, hands: Hands) -> None:
 
 
 def test_lanes_and_workers_and_drain(remote: Program, fenceline: Program, hands: Hands) -> None:
-    assert remote("lanes", "set", "reports", "--create", "--slots", "3", "--kinds", "a,b", "--json").json["slots"] == 3
+    assert remote("lanes", "set", "reports", "--slots", "3", "--kinds", "a,b", "--json").json["slots"] == 3
     assert remote("lanes", "set", "reports", "--slots", "none", "--json").json["slots"] is None
     assert "drained" in remote("lanes", "drain", "reports").out
     assert "open" in remote("lanes", "resume", "reports").out
@@ -142,6 +145,10 @@ def test_top_over_http(remote: Program, hands: Hands) -> None:
         terminal.until_line(jobs[0], "inventory ███░░░░░░░░░ 1/4")
         terminal.until_line(jobs[1], "queued")
         terminal.press("\x1b[Bd")
+        terminal.until("Drain lane interactive?")
+        terminal.press("y")
+        terminal.until_line("▊  y")
+        terminal.press("\r")
         terminal.until_line("interactive", "drained")
         hands.finish(held)
         terminal.until(jobs[0], gone=True)
@@ -164,8 +171,8 @@ def test_a_wrong_token_and_one_that_may_not(remote: Program, url: str, token_of:
 
 def test_what_is_not_there(remote: Program, hands: Hands) -> None:
     assert "does not exist" in remote("lanes", "drain", "nowhere").error
-    assert "0003-G923-0VQV-SQ" in remote("jobs", "show", "0003-G923-0VQV-SQ").error
-    assert "the check symbol does not fit" in remote("jobs", "show", "0003-G923-0VQV-SR").error
+    assert "0003-G923-0VQV-SW0" in remote("jobs", "show", "0003-G923-0VQV-SW0").error
+    assert "the check symbols do not fit" in remote("jobs", "show", "0003-G923-0VQV-SWR").error
     job = hands.enqueue()
     assert job in remote("jobs", "approve", job).error
 
@@ -185,6 +192,9 @@ def test_enqueue_and_depth(remote: Program, fenceline: Program) -> None:
     assert remote("depth").out == "1\n"
     assert remote("depth", "--lane", "system").out == "0\n"
     assert fenceline("depth", "--json").json == {"depth": 1}
+    for program in (remote, fenceline):
+        later = program("enqueue", "mail", "--run-in", "60").out.strip()
+        assert fenceline("jobs", "show", later, "--json").json["status"] == "scheduled"
 
 
 def test_schedules_as_over_sql(remote: Program, fenceline: Program, hands: Hands) -> None:
@@ -274,4 +284,17 @@ def test_options_that_a_server_does_not_take(remote: Program) -> None:
         ("enqueue", "mail", "--timeout", "3"),
         ("lanes", "set", "default", "--default-priority", "3"),
     ):
-        assert f"{command[-2]} cannot be said over a server" in remote(*command).error
+        assert f"{command[-2]} is not available over --url" in remote(*command).error
+
+
+def test_a_job_is_addressed_to_a_name_or_to_labels(remote: Program, fenceline: Program) -> None:
+    for program in (remote, fenceline):
+        for given, runner in (
+            (["east"], "east"), (["zone=a"], {"zone": "a"}), (["zone=a", "gpu=yes"], {"zone": "a", "gpu": "yes"}),
+        ):  # fmt: skip
+            options = [part for text in given for part in ("--runner", text)]
+            job_id = program("enqueue", "work", *options).out.strip()
+            assert program("jobs", "show", job_id, "--json").json["runner"] == runner
+        refused = program("enqueue", "work", "--runner", "east", "--runner", "west")
+        assert refused.code == 2
+        assert "use one name, or labels like region=eu" in refused.err

@@ -2,6 +2,7 @@
 
 import json
 
+import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -48,7 +49,7 @@ def test_a_schedule_from_its_making_to_its_end(runner: CliRunner) -> None:
 
     ran = typed(runner, "run", "nightly")
     assert ran.exit_code == 0
-    assert len(ran.output.strip()) == 17
+    assert len(ran.output.strip()) == 18
     assert typed(runner, "delete", "nightly").exit_code == 0
     assert json.loads(typed(runner, "list", "--json").output) == {"items": []}
 
@@ -70,3 +71,17 @@ def test_what_is_wrong_is_one_clear_line(runner: CliRunner, words: list[str], sa
     assert failed.exit_code in (1, 2)
     assert says in failed.output
     assert "Traceback" not in failed.output
+
+
+def test_a_run_has_the_policy_of_a_tick(runner: CliRunner, database: str) -> None:
+    """So that a CronJob makes the jobs that the scheduler would: one retry, and then the next run comes."""
+    typed(runner, "set", "nightly", "--kind", "report", "--every", "86400", "--args", '{"n": 1}')
+    typed(runner, "pause", "nightly")
+    ran = typed(runner, "run", "nightly")
+    assert ran.exit_code == 0, ran.output
+    with psycopg.connect(database) as connection:
+        rows = connection.execute("select kind, args, max_attempts, created_by, status from fenceline.jobs").fetchall()
+        may = "select has_function_privilege('fenceline_producer', 'fenceline.run_schedule(text, text)', 'execute')"
+        allowed = connection.execute(may).fetchone()
+    assert rows == [("report", {"n": 1}, 2, "schedule:nightly", "queued")]
+    assert allowed == (True,)

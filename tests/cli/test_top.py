@@ -1,5 +1,6 @@
 """`fenceline top` in a real terminal, on real jobs."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,6 +8,8 @@ import psycopg
 import pytest
 from tests.cli.program import FENCELINE, Hands, Program
 from tests.cli.terminal import Terminal
+
+from fenceline.cli.top import TERMINATED
 
 DOWN, ESCAPE, ENTER, TAB = "\x1b[B", "\x1b", "\r", "\t"
 
@@ -38,8 +41,26 @@ def test_it_shows_lanes_jobs_and_workers_as_they_change(top: Terminal, hands: Ha
     assert top.exit_code() == 0
 
 
+def test_it_names_the_suspects_of_a_crash(top: Terminal, hands: Hands) -> None:
+    assert "alone" not in top.text
+    hands.enqueue_many(3, lane="interactive")
+    held = [hands.start(hands.claim("interactive")) for _ in range(2)]
+    assert hands.value("select fenceline.report_crash(%s)", hands.worker) == 2
+    top.until_line("interactive", "0/2", "3", "2 to run alone")
+    hands.worker = hands.register()
+    assert hands.claim("interactive", alone=True).id in {one.id for one in held}
+    top.until_line("interactive", "1/2", "1 to run alone, 1 running alone")
+    top.press("q")
+    assert top.exit_code() == 0
+
+
 def test_keys_drain_and_resume_a_lane(top: Terminal, hands: Hands) -> None:
     top.press(DOWN + "d")
+    top.until("Drain lane interactive?")
+    assert hands.value("select enabled from fenceline.lane where name = 'interactive'")
+    top.press("y")
+    top.until_line("▊  y")
+    top.press(ENTER)
     top.until_line("interactive", "drained")
     assert not hands.value("select enabled from fenceline.lane where name = 'interactive'")
     top.press("r")
@@ -104,5 +125,79 @@ def test_it_survives_a_database_that_goes_away(
     top.until(job)
 
 
+def test_it_ends_with_its_terminal(top: Terminal) -> None:
+    assert top.shut() == TERMINATED
+
+
 def test_without_a_terminal_it_says_what_to_use_instead(fenceline: Program) -> None:
     assert "fenceline lanes list --json" in fenceline("top").error
+
+
+def test_enter_opens_the_page_of_a_job_with_its_reason_error_and_log(top: Terminal, hands: Hands) -> None:
+    job = hands.enqueue("ingest", max_attempts=1)
+    held = hands.start(hands.claim())
+    line = '[{"message": "reading page seven", "level": "info"}]'
+    hands.value("select fenceline.write_log(%s, %s, %s::jsonb)", held.job_id, held.attempt_id, line)
+    top.until_line(job, "running")
+    top.press(TAB + ENTER)
+    top.until("It runs on hands", "reading page seven")
+    top.press(ESCAPE)
+    top.until("reading page seven", gone=True)
+    hands.finish(held, "failed", error={"type": "KeyError", "message": "no key", "traceback": "File top_test"})
+    top.until_line(job, "failed", "KeyError: no key")
+    top.until_line("default", "1")  # failures of the lane
+    top.press(ENTER)
+    top.until("traceback of attempt 1", "File top_test")
+    top.press("q")
+    top.until("File top_test", gone=True)
+    top.press("t")
+    deadline = time.monotonic() + 20
+    while hands.value("select count(*) from fenceline.ready") == 0:
+        assert time.monotonic() < deadline
+
+
+def test_slash_filters_and_the_question_mark_lists_the_keys(top: Terminal, hands: Hands) -> None:
+    mail, ingest = hands.enqueue("mail"), hands.enqueue("ingest")
+    top.until(mail, ingest)
+    top.press("/")
+    top.until("Show jobs with this word")
+    top.press("mail")
+    top.until_line("▊  mail")
+    top.press(ENTER)
+    top.until(ingest, gone=True)
+    top.until(mail, "jobs with 'mail'")
+    top.press("?")
+    top.until("approve or reject a job")
+    top.press(ESCAPE)
+    top.until("approve or reject a job", gone=True)
+
+
+def test_approve_and_reject(top: Terminal, hands: Hands) -> None:
+    job = hands.enqueue("pay", needs_approval=True)
+    top.until_line(job, "awaiting_approval")
+    top.press(TAB + "a")
+    top.until_line(job, "queued")
+    other = hands.enqueue("pay", needs_approval=True, priority=1)
+    top.until_line(other, "awaiting_approval")
+    assert hands.status(job) == "queued"
+
+
+def test_a_dead_worker_is_lost_and_not_counted(top: Terminal, hands: Hands) -> None:
+    hands.register()
+    top.until("2 workers")
+    hands.value(
+        "update fenceline.worker set lease_until = now() - interval '1 second' where id = %s returning id", hands.worker
+    )
+    top.until("1 worker ", "1 lost")
+
+
+def test_it_shows_what_doctor_finds(top: Terminal, hands: Hands) -> None:
+    hands.enqueue_many(1, "ingest", lane="interactive")
+    hands.value("select fenceline.stop_worker(%s)", hands.worker)
+    top.until_line("doctor:", "lane_without_workers interactive")
+    top.press("f")
+    top.until("lane_without_workers  interactive", "do: ", "fenceline worker APP")
+    top.press(ESCAPE)
+    top.until("hurts: all jobs", gone=True)
+    top.press("q")
+    assert top.exit_code() == 0

@@ -27,7 +27,7 @@ def test_sweep_takes_back_what_lost_workers_held(fenceline: Program, hands: Hand
     sql.execute("select fenceline.claim_jobs(fenceline.register_worker('w', 60), 'default', 1)")
     assert answer(fenceline, "sweep") == {"swept": 0}
     sql.execute("update fenceline.worker set lease_until = now() - interval '1 second'")
-    assert fenceline("sweep").out == "1 attempts taken back\n"
+    assert fenceline("sweep").out == "1 attempt taken back\n"
     assert sql.execute("select status from fenceline.jobs").fetchone() == ("queued",)
 
 

@@ -1,4 +1,12 @@
-"""The command line: one file per command family, imported when the command is used."""
+"""The command line: one file per command family, imported when the command is used.
+
+A command talks to a `Queue` (`queue.py`), which is one over SQL (`direct.py`, with `--dsn`) or one over HTTP
+(`remote.py`, with `--url`); `open_queue.py` chooses. What it prints goes through `output.py`: tables for people, JSON
+for programs. Options that many commands share are in `options.py`, their defaults from files and the environment in
+`settings.py`; what goes wrong becomes one line in `exception_text.py`.
+
+It may use everything below; nothing imports it.
+"""
 
 import contextlib
 import importlib
@@ -9,6 +17,8 @@ from typing import Any
 
 import click
 
+from fenceline.cli.command_group import CommandGroup
+from fenceline.cli.hangup import end_in_order_on_hangup
 from fenceline.cli.settings import SettingsFile, config_option
 
 # Section of `--help` → command → module that has a click command of that name, and the line that `--help` shows. The
@@ -26,6 +36,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "depth": ("fenceline.cli.enqueue", "Print how many jobs a worker could start now."),
         "jobs": ("fenceline.cli.jobs", "See jobs, and cancel, retry, approve or move them."),
         "lanes": ("fenceline.cli.lanes", "See and change lanes: budgets of slots."),
+        "locks": ("fenceline.cli.locks", "List the locks, resource locks and keys in use, and who waits."),
+        "stats": ("fenceline.cli.stats", "Backlog, active jobs, errors, throughput and slow jobs, with bars."),
         "workers": ("fenceline.cli.workers", "List the workers, and what they hold."),
         "schedules": ("fenceline.cli.schedules", "Jobs by the clock: look at schedules, change them, pause them."),
         "top": ("fenceline.cli.top", "Watch lanes, jobs and workers live, and steer them."),
@@ -33,15 +45,17 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "resume": ("fenceline.cli.workers", "Accept new jobs again."),
     },
     "Set up and look after": {
-        "migrate": ("fenceline.cli.schema", "Bring the database's schema up to date."),
+        "migrate": ("fenceline.cli.migrate", "Bring the database's schema up to date."),
         "token": ("fenceline.cli.token", "Tokens of the HTTP server."),
         "doctor": ("fenceline.cli.doctor", "Find what is wrong, and say what to do."),
         "bench": ("fenceline.cli.bench", "Measure what this database can do."),
         "prune": ("fenceline.cli.upkeep", "Forget finished jobs whose retention is over."),
         "sweep": ("fenceline.cli.upkeep", "Take back the jobs of workers that are gone."),
+        "rekey": ("fenceline.cli.rekey", "Encrypt anew, with the newest key, whatever is encrypted."),
         "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),
         "limits": ("fenceline.cli.upkeep", "Show or set how many unfinished jobs a tenant may have."),
-        "sql": ("fenceline.cli.schema", "Print the whole schema as SQL."),
+        "approval": ("fenceline.cli.upkeep", "Show or set who may approve jobs that need it."),
+        "sql": ("fenceline.cli.migrate", "Print the whole schema as SQL."),
         "config": ("fenceline.cli.config", "Print every setting: its value, and where it came from."),
     },
 }
@@ -72,7 +86,7 @@ def usage_in_one_line() -> Iterator[None]:
         raise WrongUsage.of(error) from error
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
 
@@ -102,7 +116,7 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
         except Exception as error:
-            from fenceline.cli.failures import one_line  # noqa: PLC0415 - keeps `--help` quick
+            from fenceline.cli.exception_text import one_line
 
             line = one_line(error)
             if line is None:
@@ -127,4 +141,5 @@ def main(ctx: click.Context) -> None:
     Every command has --help. Settings come from flags, FENCELINE_… variables, and fenceline.toml or [tool.fenceline] in
     pyproject.toml; `fenceline config` shows them.
     """
+    end_in_order_on_hangup()
     SettingsFile.of(ctx)  # from here on commands find it

@@ -7,12 +7,13 @@ import click
 
 from fenceline.cli.options import json_option, with_app
 from fenceline.cli.output import console, print_json, print_table, table
+from fenceline.client.app_parts import app_parts
 
 if TYPE_CHECKING:
     from fenceline.cli.bench_run import Rate
     from fenceline.client.app import Fenceline
 
-MOST_JOBS = 1_000_000
+MAX_JOBS = 1_000_000
 
 
 @click.command()
@@ -20,7 +21,7 @@ MOST_JOBS = 1_000_000
     "--jobs",
     default=10_000,
     show_default=True,
-    type=click.IntRange(1, MOST_JOBS),
+    type=click.IntRange(1, MAX_JOBS),
     help="How many jobs to measure with.",
 )
 @json_option
@@ -39,13 +40,12 @@ async def bench(app: "Fenceline", jobs: int, as_json: bool) -> None:
     Jobs of others are not touched, but while it lasts they share the database's speed with the measurement. Needs the
     database roles of a worker and of an administrator.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - quick `--help`
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from fenceline.cli.bench_run import SINGLES, Bench  # noqa: PLC0415 - as above
-    from fenceline.cli.direct import actor  # noqa: PLC0415 - as above
-    from fenceline.database import bench_calls  # noqa: PLC0415 - as above
+    from fenceline.cli.bench_run import SINGLES, Bench
+    from fenceline.database import calls
 
-    settings = await app.caller().call(bench_calls.server_settings())
+    settings = await app_parts(app).database().call(calls.system.server_settings())
     with Progress(
         TextColumn("{task.description:<30}"),
         BarColumn(),
@@ -60,7 +60,7 @@ async def bench(app: "Fenceline", jobs: int, as_json: bool) -> None:
             # What is deleted at the end was counted before: the bar is full then.
             progress.update(task, description=name, advance=0 if name == "tidying up" else count)
 
-        rates = await Bench(app, actor=actor(), show=show).run(jobs)
+        rates = await Bench(app, actor=app_parts(app).actor, show=show).run(jobs)
     if as_json:
         print_json({"settings": settings, "results": rates})
     else:

@@ -15,15 +15,16 @@ from typing import TypeVar
 from uuid import uuid4
 
 from fenceline.client.app import Fenceline
-from fenceline.database import bench_calls, calls, worker_calls
-from fenceline.database.calls import Call
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
+from fenceline.database.call import Call
 from fenceline.errors import FencelineError
 from fenceline.model.public_id import parse_id
 
 T = TypeVar("T")
 
 #: The lane, the kind of its jobs and their tenant: a name that nobody else serves.
-NAME = "fenceline.bench"
+NAME = "fenceline-bench"
 BATCH = 500
 SINGLES = 300
 ARGS = json.dumps({"path": "x" * 71, "number": 12345})  # 100 bytes, as small jobs have
@@ -38,7 +39,7 @@ BEAT_SECONDS = 10.0
 Show = Callable[[str, int], None]
 
 
-class AlreadyRunning(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class AlreadyRunning(FencelineError):
     """Two runs would claim each other's jobs."""
 
 
@@ -82,7 +83,7 @@ class Bench:
             await self._tidy_up()
 
     async def _register(self) -> None:
-        register = worker_calls.register_worker(
+        register = calls.workers.register_worker(
             NAME,
             lease_seconds=LEASE_SECONDS,
             kinds=[NAME],
@@ -106,10 +107,10 @@ class Bench:
                 )
 
     async def _make_lane(self) -> None:
-        if await self._call(calls.lanes(NAME)):  # a run was killed
+        if await self._call(calls.lanes.describe_lanes(NAME)):  # a run was killed
             await self._take_away_leftovers()
         else:
-            await self._call(calls.set_lane(NAME, {"slots": None}, actor=self._actor, create=True))
+            await self._call(calls.lanes.set_lane(NAME, {"slots": None}, actor=self._actor, create=True))
 
     async def _measure(self, name: str, jobs: int, step: Callable[[int], Awaitable[int]]) -> Rate:
         self._show(name, 0)
@@ -136,25 +137,25 @@ class Bench:
         )
 
     async def _enqueue_one(self, _left: int) -> int:
-        await self._call(calls.enqueue(NAME, ARGS, OPTIONS, actor=self._actor, defaults=None, repeatable=False))
+        await self._call(calls.enqueue.enqueue(NAME, ARGS, OPTIONS, actor=self._actor, defaults=None, repeatable=False))
         return 1
 
     async def _enqueue_batch(self, left: int) -> int:
         args = [ARGS] * min(BATCH, left)
         made = await self._call(
-            calls.enqueue_many(NAME, args, OPTIONS, actor=self._actor, defaults=None, repeatable=False)
+            calls.enqueue.enqueue_many(NAME, args, OPTIONS, actor=self._actor, defaults=None, repeatable=False)
         )
         return len(made)
 
     async def _work_batch(self, _left: int) -> int:
-        claim = worker_calls.claim_jobs(
+        claim = calls.attempts.claim_jobs(
             self._worker_id, NAME, BATCH, request_id=uuid4(), wait_seconds=None, alone=False, floors={}
         )
         claimed = await self._call(claim)
         ids = [row[0] for row in claimed]
         self._job_ids += ids
         if ids:
-            await self._call(worker_calls.finish_attempts((ids, [row[1] for row in claimed], *[None] * 6)))
+            await self._call(calls.attempts.finish_attempts((ids, [row[1] for row in claimed], *[None] * 6)))
         return len(ids)
 
     async def _tidy_up(self) -> None:
@@ -166,8 +167,8 @@ class Bench:
         await self._sign_off(first)
         await self._finish_all()
         await self._delete(self._job_ids)
-        if await self._call(calls.lanes(NAME)):
-            await self._call(calls.delete_lane(NAME, actor=self._actor))
+        if await self._call(calls.lanes.describe_lanes(NAME)):
+            await self._call(calls.lanes.delete_lane(NAME, actor=self._actor))
         await self._sign_off(self._worker_id)
 
     async def _take_away_leftovers(self) -> None:
@@ -192,16 +193,16 @@ class Bench:
     async def _delete(self, job_ids: list[int]) -> None:
         for start in range(0, max(1, len(job_ids)), BATCH):
             chunk = job_ids[start : start + BATCH]
-            await self._call(bench_calls.delete_jobs(chunk, actor=self._actor, reason=REASON))
+            await self._call(calls.jobs.delete_jobs(chunk, actor=self._actor, reason=REASON))
             self._show("tidying up", len(chunk))
 
     async def _sign_off(self, worker_id: int) -> None:
-        await self._call(worker_calls.stop_worker(worker_id, []))
+        await self._call(calls.workers.stop_worker(worker_id, []))
 
     async def _beat(self) -> None:
         if time.monotonic() - self._beat_at > BEAT_SECONDS:
             self._beat_at = time.monotonic()
-            await self._call(worker_calls.heartbeat([self._worker_id]))
+            await self._call(calls.workers.heartbeat([self._worker_id]))
 
     async def _call(self, call: Call[T]) -> T:
-        return await self._app.caller().call(call)
+        return await app_parts(self._app).database().call(call)

@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 import click
 
-from fenceline.cli.filters import filter_options
+from fenceline.cli.filter_options import filter_options
 from fenceline.cli.options import json_option, yes_option
-from fenceline.cli.output import console, print_json
-from fenceline.cli.queue import JobFilter, Queue
+from fenceline.cli.output import console, echo, print_json
+from fenceline.cli.queue import Queue
 from fenceline.errors import RefusedError
+from fenceline.model.counted import counted
+from fenceline.model.job import JobFilter
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.model.status import Status
 
@@ -34,6 +36,7 @@ class Verb:
     statuses: tuple[Status, ...]
     act: Callable[[str], Awaitable[str]]
     usual: tuple[Status, ...] = ()  # what filters mean without a status, if not all of them
+    in_order: bool = False  # one after the other, oldest first: what waits for others was made after them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ def bulk_options(function: F) -> F:
     for option in (
         json_option,
         yes_option,
-        click.option("--dry-run", is_flag=True, help="Only say how many jobs it would be."),
+        click.option("--dry-run", is_flag=True, help="Only print how many jobs it would be."),
         click.option("--all", "everything", is_flag=True, help="Every job that the verb fits, without a filter."),
         filter_options,
         click.argument("ids", metavar="[ID]...", nargs=-1),
@@ -79,7 +82,7 @@ async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
     ids = chosen.ids
     if bool(ids) + bool(chosen.which) + chosen.everything != 1:
         raise click.UsageError(
-            f"say which jobs to {verb.name}: IDs, or filters such as --kind, or --all" + (", not both" if ids else "")
+            f"which jobs to {verb.name}? Give IDs, or filters such as --kind, or --all" + (", not both" if ids else "")
         )
     if ids:
         found = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # a mistyped one stops all
@@ -90,7 +93,7 @@ async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
         _say_count(verb, len(found), counts, as_json=chosen.as_json)
         return
     if (len(found) > 1 or not ids) and not chosen.yes:
-        ask(f"{verb.name} {count_jobs(len(found))}" + (f" ({counts})" if counts else ""))
+        ask(f"{verb.name} {counted(len(found), 'job')}" + (f" ({counts})" if counts else ""))
     report = await _do(verb, found)
     _say(verb, report, as_json=chosen.as_json)
     if report.not_done:
@@ -99,13 +102,13 @@ async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
 
 async def _find(queue: Queue, verb: Verb, which: JobFilter) -> tuple[list[str], str]:
     """The ids of the jobs that match and that the verb fits, and their kinds and statuses in words."""
-    misfits = [status for status in which.status if Status(status) not in verb.statuses]
+    misfits = [status for status in which.statuses or () if Status(status) not in verb.statuses]
     if misfits:
         raise click.ClickException(
             f"jobs that are {', '.join(misfits)} cannot be {_past(verb.name)}: "
             f"use --status {', '.join(sorted(verb.statuses))}"
         )
-    which = replace(which, status=which.status or tuple(map(str, verb.usual or verb.statuses)))
+    which = replace(which, statuses=which.statuses or tuple(map(str, verb.usual or verb.statuses)))
     found: list[str] = []
     kinds: Counter[str] = Counter()
     statuses: Counter[str] = Counter()
@@ -140,10 +143,9 @@ def ask(what: str) -> None:
 
 
 async def _do(verb: Verb, ids: list[str]) -> Report:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     report = Report()
-    waiting = iter(ids)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -154,32 +156,44 @@ async def _do(verb: Verb, ids: list[str]) -> Report:
         disable=len(ids) == 1 or not sys.stderr.isatty(),
     ) as progress:
         task = progress.add_task(verb.name, total=len(ids))
-
-        async def work() -> None:
-            for job_id in waiting:
-                try:
-                    report.done[job_id] = await verb.act(job_id)
-                except RefusedError as error:  # anything else would befall the others too
-                    if len(ids) == 1:
-                        raise
-                    report.not_done[job_id] = str(error)
-                progress.advance(task)
-
-        tasks = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(ids)))]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for running in tasks:
-                running.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        left = sorted(ids, key=parse_id) if verb.in_order else ids
+        while left:
+            before = len(report.done)
+            await _go_through(verb, left, report, lambda: progress.advance(task))
+            # What had to wait for one that came later: again, for as long as that helps.
+            left = list(report.not_done) if verb.in_order and len(report.done) > before else []
     return report
+
+
+async def _go_through(verb: Verb, ids: list[str], report: Report, advance: Callable[[], None]) -> None:
+    waiting = iter(ids)
+
+    async def work() -> None:
+        for job_id in waiting:
+            try:
+                report.done[job_id] = await verb.act(job_id)
+            except RefusedError as error:  # anything else would befall the others too
+                if len(ids) == 1 and not report.not_done and not report.done:
+                    raise
+                report.not_done[job_id] = str(error)
+            else:
+                report.not_done.pop(job_id, None)
+            advance()
+
+    tasks = [asyncio.create_task(work()) for _ in range(1 if verb.in_order else min(AT_ONCE, len(ids)))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for running in tasks:
+            running.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _say_count(verb: Verb, count: int, counts: str, *, as_json: bool) -> None:
     if as_json:
         print_json({"count": count})
     else:
-        click.echo(f"{count_jobs(count)} to {verb.name}" + (f": {counts}" if counts else ""))
+        echo(f"{counted(count, 'job')} to {verb.name}" + (f": {counts}" if counts else ""))
 
 
 def _say(verb: Verb, report: Report, *, as_json: bool) -> None:
@@ -193,17 +207,13 @@ def _say(verb: Verb, report: Report, *, as_json: bool) -> None:
         return
     if len(report.done) <= LISTED:
         for job_id, outcome in report.done.items():
-            click.echo(f"{job_id} {outcome}")
+            echo(f"{job_id} {outcome}")
     else:
-        click.echo(f"{count_jobs(len(report.done))} {_past(verb.name)}")
+        click.echo(f"{counted(len(report.done), 'job')} {_past(verb.name)}")
     for error, count in Counter(report.not_done.values()).most_common(LISTED):
-        click.echo(f"not done: {error}" + (f" ({count} times)" if count > 1 else ""), err=True)
+        echo(f"not done: {error}" + (f" ({count} times)" if count > 1 else ""), err=True)
     if len(report.not_done) > LISTED:
-        click.echo(f"{count_jobs(len(report.not_done))} not {_past(verb.name)}", err=True)
-
-
-def count_jobs(count: int) -> str:
-    return f"{count} job" if count == 1 else f"{count} jobs"
+        click.echo(f"{counted(len(report.not_done), 'job')} not {_past(verb.name)}", err=True)
 
 
 def _past(verb: str) -> str:

@@ -1,23 +1,24 @@
 """`fenceline config`: every setting with its value and where it came from."""
 
 import os
-import re
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from fenceline.cli.options import dsn_option, json_option, token_option, url_option
+from fenceline.cli.options import dsn_option, json_option, token_file_option, token_option, url_option
 from fenceline.cli.output import console, print_json, table, text
 from fenceline.cli.settings import Setting, SettingsFile, config_option, origin, settings_of, variable
+from fenceline.database.dsn import without_password
 
 #: Read by the client and the database, not by a flag of the command line.
 PLAIN_VARIABLES = {
     "home": ("FENCELINE_HOME", ".fenceline"),
     "lanes": ("FENCELINE_LANES", None),
+    "delivery": ("FENCELINE_DELIVERY", "postgres"),
+    "redis_url": ("FENCELINE_REDIS_URL", None),
+    "arq_queue": ("FENCELINE_ARQ_QUEUE", "fenceline:{lane}"),
 }
-_PASSWORD = re.compile(r"(?i)(?<=password=)[^&\s]*")
-HIDDEN = "••••"
 
 
 @click.command()
@@ -25,6 +26,7 @@ HIDDEN = "••••"
 @dsn_option
 @url_option
 @token_option
+@token_file_option
 @json_option
 @click.pass_context
 def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
@@ -37,10 +39,10 @@ def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
     assert isinstance(root, click.Group)  # noqa: S101 - it has this command
     for name in root.list_commands(ctx):
         rows += [_row(ctx, setting) for setting in settings_of(ctx, name).values()]
-    rows += [
-        {"key": key, "value": os.environ.get(name) or default, "source": name if os.environ.get(name) else "default"}
-        for key, (name, default) in PLAIN_VARIABLES.items()
-    ]
+    for key, (name, default) in PLAIN_VARIABLES.items():
+        value = os.environ.get(name)
+        shown = without_password(value) if value and key.endswith("url") else value or default
+        rows.append({"key": key, "value": shown, "source": name if value else "default"})
     file = SettingsFile.of(ctx).path
     if as_json:
         print_json({"file": None if file is None else str(file.resolve()), "settings": rows})
@@ -71,14 +73,7 @@ def _given(ctx: click.Context, setting: Setting) -> dict[str, Any]:
 
 def redacted(setting: Setting, value: Any) -> Any:
     """A secret without its secret part: the URL of a database still tells the server and the user."""
-    if not setting.secret or not value:
-        return value
-    scheme, separator, rest = str(value).partition("://")
-    if not separator:
-        return HIDDEN
-    login, at, where = rest.rpartition("@")
-    user, colon, _ = login.partition(":")
-    return f"{scheme}://{user}{colon and ':' + HIDDEN}{at}{_PASSWORD.sub(HIDDEN, where)}"
+    return without_password(str(value)) if setting.secret and value else value
 
 
 def _shown(value: Any) -> str:

@@ -1,28 +1,40 @@
 """A queue over SQL."""
 
-import getpass
-import socket
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fenceline.cli.queue import JobFilter
+from fenceline.cli.queue import Binding, Expiry, StatsName, bucket_seconds
 from fenceline.client.app import Fenceline
-from fenceline.client.options import EnqueueOptions
-from fenceline.client.schedules import ScheduleSettings
-from fenceline.database import access_calls
+from fenceline.client.app_parts import app_parts
+from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.client.schedule_decorator import ScheduleSettings
+from fenceline.database import calls
 from fenceline.doctor.finding import Finding, Limits
-from fenceline.model.job import JobPage, JobRecord, Lane, LogLine, Retention, TenantLimit
-from fenceline.model.observed import AttemptRecord, JobEvent, WorkerRecord
+from fenceline.model.explanation import Explanation
+from fenceline.model.job import (
+    JobFilter,
+    JobPage,
+    JobRecord,
+    Lane,
+    LockRecord,
+    LogLine,
+    PhaseRecord,
+    Retention,
+    StepRecord,
+    TenantLimit,
+)
+from fenceline.model.public_id import parse_id
+from fenceline.model.records import AttemptRecord, JobEvent, WorkerRecord
 from fenceline.model.schedule import Schedule
 from fenceline.model.secret import new_token
+from fenceline.model.stats import Stats
 from fenceline.model.status import Status
 
 # Somebody is waiting at the keyboard: a database that is away for longer is an error, not a pause.
 PAUSES = (0.1, 0.3)
 CONNECT_SECONDS = 10.0
-MOST_TOKENS = 1000
+MAX_TOKENS = 1000
 
 
 class DirectQueue:
@@ -31,10 +43,10 @@ class DirectQueue:
     def __init__(self, dsn: str | None) -> None:
         self._dsn = dsn
         self._app = Fenceline(dsn)
-        self._actor = actor()
+        self._actor = app_parts(self._app).actor
 
     async def __aenter__(self) -> Self:
-        self._app.caller().pauses = PAUSES
+        app_parts(self._app).database().pauses = PAUSES
         return self
 
     async def __aexit__(
@@ -46,21 +58,36 @@ class DirectQueue:
         chosen: EnqueueOptions = {**options}  # type: ignore[typeddict-item]  # the database checks the names
         return (await self._app.enqueue(kind, args, **chosen)).id
 
-    async def list_jobs(self, which: JobFilter, *, limit: int, cursor: str | None = None) -> JobPage:
-        return await self._app.jobs.list(
-            status=which.status or None,
-            kind=which.kind or None,
-            lane=which.lane or None,
-            tenant=which.tenant or None,
-            labels=which.labels,
-            created_after=which.created_after,
-            created_before=which.created_before,
-            limit=limit,
-            cursor=cursor,
-        )
+    async def list_jobs(
+        self,
+        which: JobFilter,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        fields: Sequence[str] = (),  # noqa: ARG002 - all are there
+    ) -> JobPage:
+        place = None if cursor is None else parse_id(cursor)
+        return await app_parts(self._app).database().call(calls.jobs.page_jobs(which, limit=limit, cursor=place))
 
     async def get_job(self, job_id: str) -> JobRecord:
         return await self._app.jobs.get(job_id)
+
+    async def explain(self, job_id: str) -> Explanation:
+        return await self._app.jobs.handle(job_id).explain()
+
+    async def snapshot(self, job_id: str) -> Any:
+        return await self._app.jobs.handle(job_id).snapshot()
+
+    async def locks(self, job_id: str | None = None) -> Sequence[LockRecord]:
+        if job_id is None:
+            return await self._app.system.locks()
+        return await self._app.jobs.handle(job_id).locks()
+
+    async def steps(self, job_id: str) -> list[StepRecord]:
+        return await self._app.jobs.handle(job_id).steps()
+
+    async def phases(self, job_id: str) -> list[PhaseRecord]:
+        return await self._app.jobs.handle(job_id).phases()
 
     async def attempts(self, job_id: str) -> list[AttemptRecord]:
         return await self._app.jobs.handle(job_id).attempts()
@@ -86,16 +113,44 @@ class DirectQueue:
     async def reprioritise(self, job_id: str, priority: int) -> None:
         await self._app.jobs.handle(job_id).reprioritise(priority, actor=self._actor)
 
+    async def run_now(self, job_id: str, *, reason: str | None) -> None:
+        await self._app.jobs.handle(job_id).run_now(reason, actor=self._actor)
+
+    async def signal(self, job_id: str, name: str, payload: Any) -> Status:
+        return await self._app.jobs.handle(job_id).signal(name, payload, actor=self._actor)
+
+    async def move(self, job_id: str, lane: str, *, reason: str | None) -> None:
+        await self._app.jobs.handle(job_id).move(lane, reason, actor=self._actor)
+
+    async def delete(self, job_id: str) -> None:
+        await self._app.jobs.handle(job_id).delete(actor=self._actor)
+
     async def erase(self, job_id: str, *, reason: str | None) -> None:
         await self._app.jobs.handle(job_id).erase_args(reason, actor=self._actor)
+
+    async def stats(self, what: StatsName, *, seconds: float) -> Stats[Any]:
+        stats = self._app.stats
+        match what:
+            case "backlog":
+                return await stats.backlog()
+            case "active":
+                return await stats.active()
+            case "errors":
+                return await stats.errors(seconds=seconds)
+            case "throughput":
+                return await stats.throughput(seconds=seconds, bucket_seconds=bucket_seconds(seconds))
+            case "slow":
+                return await stats.slow(seconds=seconds)
 
     async def lanes(self) -> list[Lane]:
         return await self._app.lanes.list()
 
-    async def set_lane(self, name: str, changes: Mapping[str, Any], *, create: bool) -> Lane:
-        if create:
-            return await self._app.lanes.create(name, actor=self._actor, **changes)
+    async def set_lane(self, name: str, changes: Mapping[str, Any]) -> Lane:
         return await self._app.lanes.set(name, actor=self._actor, **changes)
+
+    async def open_lane(self, name: str, *, is_open: bool) -> Lane:
+        lanes = self._app.lanes
+        return await (lanes.resume if is_open else lanes.drain)(name, actor=self._actor)
 
     async def lane_rates(self) -> dict[str, float]:
         return await self._app.system.lane_rates()
@@ -112,6 +167,9 @@ class DirectQueue:
     async def resume(self) -> None:
         await self._app.system.resume(actor=self._actor)
 
+    async def rekey(self) -> str:
+        return await self._app.system.rekey(actor=self._actor)
+
     async def sweep(self) -> int:
         return await self._app.system.sweep()
 
@@ -124,6 +182,12 @@ class DirectQueue:
     async def set_tenant_limit(self, max_jobs: int | None, *, tenant: str | None) -> None:
         await self._app.system.set_tenant_limit(max_jobs, tenant=tenant, actor=self._actor)
 
+    async def approval_by_other(self) -> bool:
+        return await self._app.system.approval_by_other()
+
+    async def set_approval(self, *, by_other: bool) -> None:
+        await self._app.system.set_approval(by_other=by_other, actor=self._actor)
+
     async def retention(self) -> list[Retention]:
         return await self._app.system.retention()
 
@@ -131,11 +195,11 @@ class DirectQueue:
         await self._app.system.set_retention(seconds, kind=kind, status=status, actor=self._actor)
 
     async def examine(self, limits: Limits) -> list[Finding]:
-        import asyncpg  # noqa: PLC0415 - keeps the import of this module light
+        import asyncpg
 
-        from fenceline.database.migrate import migrate  # noqa: PLC0415 - only where it is used
-        from fenceline.database.source import Source  # noqa: PLC0415 - as above
-        from fenceline.doctor.examine import examine  # noqa: PLC0415 - as above
+        from fenceline.database.dsn import Source
+        from fenceline.database.migrate import migrate
+        from fenceline.doctor.examine import examine
 
         source = Source(self._dsn)
         try:
@@ -168,27 +232,24 @@ class DirectQueue:
         await self._app.schedules.delete(name, actor=self._actor)
 
     async def create_token(
-        self, *, role: str, tenant: str | None, name: str | None, expires_at: datetime | None
+        self, *, role: str, tenant: str | None, name: str | None, expires_at: Expiry, bound: Binding
     ) -> dict[str, Any]:
         secret, token_hash = new_token()
-        call = access_calls.create_token(
+        call = calls.tokens.create_token(
             token_hash, role=role, tenant=tenant, name=name, expires_at=expires_at, actor=self._actor
         )
-        made = await self._app.caller().call(call)
+        made = await app_parts(self._app).database().call(call)
+        if bound.lanes is not None or bound.kinds is not None:
+            made = (
+                await app_parts(self._app)
+                .database()
+                .call(calls.tokens.bind_token(made["id"], lanes=bound.lanes, kinds=bound.kinds, actor=self._actor))
+            )
         return {"token": secret, **made}
 
     async def tokens(self, tenant: str | None) -> list[dict[str, Any]]:
-        return await self._app.caller().call(access_calls.list_tokens(tenant=tenant, limit=MOST_TOKENS))
+        return await app_parts(self._app).database().call(calls.tokens.list_tokens(tenant=tenant, limit=MAX_TOKENS))
 
     async def revoke_token(self, token_id: int) -> str:
-        call = access_calls.revoke_token(token_id, actor=self._actor, tenant=None)
-        return str((await self._app.caller().call(call))["name"])
-
-
-def actor() -> str:
-    """Who is at the keyboard, for the audit."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in containers
-        user = "unknown"
-    return f"{user}@{socket.gethostname()}"
+        call = calls.tokens.revoke_token(token_id, actor=self._actor, tenant=None)
+        return str((await app_parts(self._app).database().call(call))["name"])

@@ -1,15 +1,16 @@
 """`fenceline doctor`."""
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
 
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import console, print_json, text
+from fenceline.cli.output import console, echo, print_json, text, to_json
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
-    from fenceline.doctor.finding import Finding
+    from fenceline.doctor.finding import Finding, Limits
 
 
 @click.command()
@@ -31,16 +32,34 @@ if TYPE_CHECKING:
     type=click.FloatRange(0, 1),
     help="Used share of the notification queue.",
 )
+@click.option("--watch", is_flag=True, help="Go on looking until Ctrl-C: what is new, and what is over.")
+@click.option(
+    "--interval",
+    default=5.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 3600),
+    help="Seconds between looks of --watch.",
+)
 @with_queue
-async def doctor(queue: "Queue", as_json: bool, patience: float, max_dead_rows: int, max_notifications: float) -> None:
+async def doctor(
+    queue: "Queue",
+    as_json: bool,
+    patience: float,
+    max_dead_rows: int,
+    max_notifications: float,
+    watch: bool,
+    interval: float,
+) -> None:
     """Find what is wrong, and say what to do.
 
     Looks at the server and its settings, the schema, roles and grants, vacuum, notifications, lanes, workers, jobs,
     locks and partitions. Exits 1 when there are problems; notices alone leave it 0.
     """
-    from fenceline.doctor.finding import Limits  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.doctor.finding import Limits
 
     limits = Limits(patience_seconds=patience, dead_rows=max_dead_rows, notification_queue=max_notifications)
+    if watch:
+        await _watch(queue, limits, interval=interval, as_json=as_json)
     findings = await queue.examine(limits)
     problems = sum(finding.level == "problem" for finding in findings)
     if as_json:
@@ -52,10 +71,31 @@ async def doctor(queue: "Queue", as_json: bool, patience: float, max_dead_rows: 
     click.get_current_context().exit(1 if problems else 0)
 
 
+async def _watch(queue: "Queue", limits: "Limits", *, interval: float, as_json: bool) -> None:
+    """Until Ctrl-C: each finding once, when it is new, and a line when it is over; with JSON an object per change."""
+    known: dict[tuple[str, str], Finding] = {}
+    while True:
+        now = {(finding.check, finding.subject): finding for finding in await queue.examine(limits)}
+        new = [finding for name, finding in now.items() if name not in known]
+        over = [finding for name, finding in known.items() if name not in now]
+        if as_json:
+            for change, findings in (("new", new), ("over", over)):
+                for finding in findings:
+                    click.echo(to_json({"change": change, "finding": finding}, indent=None))
+        else:
+            _print(new)
+            for finding in over:
+                echo(f"✓ over  {finding.check}  {finding.subject}")
+        known = now
+        await asyncio.sleep(interval)
+
+
 def _print(findings: "list[Finding]") -> None:
     out = console()
     for finding in sorted(findings, key=lambda finding: finding.level == "notice"):
         mark = "[red]✗ problem[/]" if finding.level == "problem" else "[yellow]! notice[/]"
         out.print(f"{mark}  [bold]{finding.check}[/]  {text(finding.subject)}", soft_wrap=True)
         out.print(f"    {text(finding.what)}", soft_wrap=True)
+        if finding.hurts is not None:
+            out.print(f"    [dim]hurts:[/] {text(finding.hurts)}", soft_wrap=True)
         out.print(f"    [dim]do:[/] {text(finding.do)}", soft_wrap=True)

@@ -36,6 +36,11 @@ def read_json(_ctx: click.Context, param: click.Parameter, text: str | None) -> 
         raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
 
 
+def read_hash(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
+    """A hash as it is; an object names the job that has it."""
+    return read_json(ctx, param, text) if text is not None and text.startswith("{") else text
+
+
 def read_moment(_ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
     if text is None:
         return None
@@ -44,7 +49,7 @@ def read_moment(_ctx: click.Context, param: click.Parameter, text: str | None) -
     except ValueError:
         moment = None
     if moment is None or moment.utcoffset() is None:
-        raise click.BadParameter(f"{text!r} is no moment: write it like 2026-12-31T00:00:00Z", param=param)
+        raise click.BadParameter(f"{text!r} is not a time: write it like 2026-12-31T00:00:00Z", param=param)
     return moment
 
 
@@ -53,8 +58,18 @@ def read_labels(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
     for text in texts:
         name, colon, value = text.partition(":")
         if not colon or not name or not value:
-            raise click.BadParameter(f"{text!r} is no label: write it like project:x", param=param)
+            raise click.BadParameter(f"{text!r} is not a label: write it like project:x", param=param)
         labels[name] = value
+    return labels or None
+
+
+def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> str | dict[str, str] | None:
+    """A name, or labels with an equals sign each, as `fenceline runner --labels` takes them."""
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    labels = {name: value for name, equals, value in (text.partition("=") for text in texts) if name and equals}
+    if len(labels) < len(texts):
+        raise click.BadParameter("use one name, or labels like region=eu", param=param)
     return labels or None
 
 
@@ -64,20 +79,38 @@ def read_labels(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 @click.option("--lane", help="Another lane than the kind's own.")
 @click.option("--priority", type=int, help="Higher runs first.")
 @click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Not before then.")
+@click.option("--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="Not before so many seconds from now.")
 @click.option("--expires-at", callback=read_moment, metavar="MOMENT", help="Cancelled if not started by then.")
 @click.option("--dedupe-key", help="While a job with this key waits, it is returned instead.")
+@click.option(
+    "--dedupe-until",
+    type=click.Choice(["claimed", "finished"]),
+    help="… or, with finished, until that job has ended. Default: claimed.",
+)
 @click.option("--idempotency-key", help="The same command again within a day returns the first job.")
-@click.option("--max-attempts", type=int, help="Attempts before it has failed.")
+@click.option("--max-attempts", type=int, help="Attempts before the job fails for good.")
 @click.option("--label", "labels", multiple=True, callback=read_labels, metavar="NAME:VALUE", help="May be repeated.")
-@click.option("--resource-lock", help="A lock that the job holds until it ends; held by another: an error.")
+@click.option("--resource-lock", help="A lock that the job holds until it ends; an error if another job holds it.")
 @click.option("--key", help="Jobs of one key run one after the other.")
 @click.option("--key-limit", type=int, help="… or so many at a time.")
 @click.option("--needs-approval", is_flag=True, default=None, help="Wait for `fenceline jobs approve`.")
 @click.option("--snapshot", callback=read_json, metavar="JSON", help="Configuration that the job keeps.")
-@click.option("--requires-hash", help="Fail unless the snapshot has this hash.")
+@click.option(
+    "--requires-hash",
+    callback=read_hash,
+    metavar="HASH",
+    help="Fail unless the snapshot has this hash; '{\"job\": ID}' for that of an earlier job.",
+)
 @click.option("--after", multiple=True, metavar="ID", help="Wait for this job to succeed. May be repeated.")
 @click.option("--identity", help="Whose credentials the job runs with.")
-@click.option("--tenant", help="Whose job it is; over --url the token says.")
+@click.option(
+    "--runner",
+    multiple=True,
+    callback=read_runner,
+    metavar="NAME",
+    help="Who is to run it; or NAME=VALUE, a label that it must have, which may be repeated.",
+)
+@click.option("--tenant", help="The tenant of the job; over --url the token decides.")
 @click.option("--timeout", type=float, help="Seconds that an attempt may take.")
 @json_option
 @with_queue
@@ -91,7 +124,7 @@ async def enqueue(queue: Queue, kind: str, args: dict[str, Any], as_json: bool, 
 
 
 @click.command()
-@click.option("--lane", help="Of one lane; of all without it.")
+@click.option("--lane", help="Only of this lane; default: all lanes.")
 @json_option
 @with_queue
 async def depth(queue: Queue, lane: str | None, as_json: bool) -> None:

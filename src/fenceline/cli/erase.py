@@ -2,9 +2,10 @@
 
 import click
 
-from fenceline.cli.bulk import ask, count_jobs
+from fenceline.cli.bulk import ask
 from fenceline.cli.options import with_queue, yes_option
 from fenceline.cli.queue import Queue
+from fenceline.model.counted import counted
 from fenceline.model.public_id import parse_id
 
 
@@ -21,7 +22,7 @@ async def erase(queue: Queue, ids: tuple[str, ...], reason: str | None, yes: boo
     for job_id in ids:
         parse_id(job_id)  # a mistyped one stops us before anything is done
     if not yes:
-        ask(f"erase the args of {count_jobs(len(ids))} for good")
+        ask(f"erase the args of {counted(len(ids), 'job')} for good")
     for job_id in ids:
         await queue.erase(job_id, reason=reason)
         click.echo(f"{job_id} erased")

@@ -1,20 +1,25 @@
-"""`fenceline jobs list|show|logs`; the verbs that change jobs are in `job_verbs.py`."""
+"""`fenceline jobs list|children|show|steps|phases|logs`; the verbs that change jobs are in `job_actions.py`."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from fenceline.cli import job_verbs
+from fenceline.cli import job_actions
+from fenceline.cli.command_group import CommandGroup
 from fenceline.cli.erase import erase
-from fenceline.cli.filters import filter_options
+from fenceline.cli.error_text import error_line
+from fenceline.cli.explain import explain
+from fenceline.cli.filter_options import filter_options
+from fenceline.cli.locks import locks_of_job
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import (
     ago,
     console,
     duration,
+    echo,
     print_json,
     print_parts,
     print_table,
@@ -23,7 +28,10 @@ from fenceline.cli.output import (
     text,
     to_json,
 )
-from fenceline.cli.queue import JobFilter, Queue
+from fenceline.cli.queue import Queue
+from fenceline.cli.watch import watch
+from fenceline.model.job import JobFilter
+from fenceline.model.visible import visible
 
 if TYPE_CHECKING:
     from fenceline.model.job import JobPage, JobRecord, LogLine
@@ -32,24 +40,40 @@ PAGE = 1000
 FOLLOW_SECONDS = 0.4
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def jobs() -> None:
     """See jobs, and cancel, retry, approve or move them."""
 
 
-for _verb in (*job_verbs.VERBS, erase):
+for _verb in (*job_actions.VERBS, erase, explain, locks_of_job, watch):
     jobs.add_command(_verb)
 
 
 @jobs.command("list")
 @filter_options
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="So many jobs at most.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="The most jobs to show.")
 @click.option("--cursor", help="Go on from the `next_cursor` of another list.")
 @json_option
 @with_queue
 async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | None, as_json: bool) -> None:
     """List jobs, newest first."""
-    page = await collect(queue, which, limit=limit, cursor=cursor)
+    await _list(queue, which, limit=limit, cursor=cursor, as_json=as_json)
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="The most jobs to show.")
+@click.option("--cursor", help="Go on from the `next_cursor` of another list.")
+@json_option
+@with_queue
+async def children(queue: Queue, job_id: str, limit: int, cursor: str | None, as_json: bool) -> None:
+    """List the jobs that the handler of the job ID made, newest first."""
+    await queue.get_job(job_id)
+    await _list(queue, JobFilter(parent=job_id), limit=limit, cursor=cursor, as_json=as_json)
+
+
+async def _list(queue: Queue, which: JobFilter, *, limit: int, cursor: str | None, as_json: bool) -> None:
+    page = await collect(queue, which, limit=limit, cursor=cursor, fields=("args", "result") if as_json else ())
     if as_json:
         print_json({"items": page.items, "next_cursor": page.next_cursor})
         return
@@ -76,21 +100,65 @@ async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | No
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
+@click.option("--snapshot", "only_snapshot", is_flag=True, help="Only the configuration it was enqueued with, as JSON.")
 @json_option
 @with_queue
-async def show(queue: Queue, job_id: str, as_json: bool) -> None:
+async def show(queue: Queue, job_id: str, only_snapshot: bool, as_json: bool) -> None:
     """Show everything about the job ID, with the timeline of its attempts."""
-    from dataclasses import asdict  # noqa: PLC0415 - only where it is used
+    if only_snapshot:
+        print_json(await queue.snapshot(job_id))
+        return
+    from dataclasses import asdict
 
-    from fenceline.cli.timeline import draw_job  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.cli.timeline import draw_job
 
     job = await queue.get_job(job_id)
     attempts = await queue.attempts(job_id)
     events = await queue.events(job_id)
+    told = None if job.status.is_final else await queue.explain(job_id)
     if as_json:
-        print_json({**asdict(job), "attempts": attempts, "events": events})
+        print_json({**asdict(job), "explain": told, "attempts": attempts, "events": events})
     else:
-        print_parts(*draw_job(job, attempts, events, width=min(console().width, 120)))
+        print_parts(*draw_job(job, attempts, events, told, width=min(console().width, 120)))
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@with_queue
+async def steps(queue: Queue, job_id: str, as_json: bool) -> None:
+    """List the steps of the job ID in order, with what each gave."""
+    found = await queue.steps(job_id)
+    if as_json:
+        print_json({"items": found})
+        return
+    rows = table("STEP", "STATUS", "TOOK", "RESULT", may_wrap=("RESULT",))
+    for step in found:
+        gave = step.error if step.error is not None else step.result
+        said = "" if gave is None else text(json.dumps(gave, ensure_ascii=False))
+        rows.add_row(text(step.name), text(step.status), duration(step.ran_seconds), said)
+    print_table(rows, first_to_go=("TOOK",))
+
+
+@jobs.command()
+@click.argument("job_id", metavar="ID")
+@json_option
+@with_queue
+async def phases(queue: Queue, job_id: str, as_json: bool) -> None:
+    """List the phases of the job ID with how many items each has; with --json, all items by name."""
+    found = await queue.phases(job_id)
+    if as_json:
+        print_json({"items": found})
+        return
+    from fenceline.cli.progress_text import count_items, progress_text
+
+    rows = table("PHASE", "ATTEMPT", "TOOK", "PROGRESS", may_wrap=("PROGRESS",))
+    for phase in found:
+        took = None if phase.ended_at is None else (phase.ended_at - phase.started_at).total_seconds()
+        told = [progress_text(None, phase.progress), count_items(phase.progress)]
+        attempt = "" if phase.attempt is None else str(phase.attempt)
+        rows.add_row(text(phase.phase or ""), attempt, duration(took), text("  ".join(filter(None, told))))
+    print_table(rows, first_to_go=("TOOK",))
 
 
 @jobs.command()
@@ -118,16 +186,18 @@ async def logs(queue: Queue, job_id: str, follow: bool, tail: int | None, as_jso
         await asyncio.sleep(FOLLOW_SECONDS)
         job = await queue.get_job(job_id)
     if follow:
-        click.echo(f"{job.id} {job.status}{_reason(job)}", err=True)
+        echo(f"{job.id} {job.status}{_reason(job)}", err=True)
 
 
-async def collect(queue: Queue, which: JobFilter, *, limit: int, cursor: str | None = None) -> "JobPage":
+async def collect(
+    queue: Queue, which: JobFilter, *, limit: int, cursor: str | None = None, fields: Sequence[str] = ()
+) -> "JobPage":
     """So many jobs, over as many pages as it takes: a page may be short, or empty, before the end."""
-    from fenceline.model.job import JobPage  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.model.job import JobPage
 
     items: list[JobRecord] = []
     while True:
-        page = await queue.list_jobs(which, limit=min(limit - len(items), PAGE), cursor=cursor)
+        page = await queue.list_jobs(which, limit=min(limit - len(items), PAGE), cursor=cursor, fields=fields)
         items += page.items
         cursor = page.next_cursor
         if cursor is None or len(items) >= limit:
@@ -136,10 +206,10 @@ async def collect(queue: Queue, which: JobFilter, *, limit: int, cursor: str | N
 
 def remark(job: "JobRecord") -> str:
     """The most telling thing about a job, in a few words."""
-    from fenceline.cli.progress_text import progress_text  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.cli.progress_text import progress_text
 
     if job.error:
-        return str(job.error.get("message") or job.error.get("code") or "").partition("\n")[0][:200]
+        return error_line(job.error)[:200]
     if job.cancel_requested_at is not None:
         return "asked to stop"
     if job.status == "scheduled":
@@ -163,8 +233,10 @@ def _print_line(line: "LogLine", *, as_json: bool) -> None:
     colours = {"debug": "bright_black", "warning": "yellow", "error": "red", "critical": "red"}
     extra = "".join(f" {name}={_short(value)}" for name, value in (line.fields or {}).items())
     moment = line.at.astimezone().strftime("%H:%M:%S.%f")[:-3]
-    level = click.style(f"{line.level:<7}", fg=colours.get(line.level, "blue"))
-    click.echo(f"{click.style(moment, dim=True)} {level} {line.message}{click.style(extra, dim=True)}")
+    level = click.style(f"{visible(line.level):<7}", fg=colours.get(line.level, "blue"))
+    # A line that goes on is indented: what is in it cannot look like another line.
+    message = visible(line.message).replace("\n", "\n    ")
+    click.echo(f"{click.style(moment, dim=True)} {level} {message}{click.style(visible(extra), dim=True)}")
 
 
 def _short(value: object) -> str:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fenceline.cli.command_group import CommandGroup
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import duration, print_json, print_table, table, text
+from fenceline.cli.output import ago, duration, print_json, print_table, table, text
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 NONE = "none"
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def lanes() -> None:
     """See and change lanes: budgets of slots."""
 
@@ -33,29 +34,35 @@ async def list_lanes(queue: "Queue", as_json: bool) -> None:
 
 @lanes.command("set")
 @click.argument("name")
-@click.option("--create", is_flag=True, help="Make a new lane; without it, the lane must exist.")
+@click.option("--create", is_flag=True, hidden=True, help="Not needed any more; 0.1 asked for it.")
 @click.option("--slots", metavar="N|none", help="Jobs at a time in the whole fleet; none: unlimited.")
 @click.option("--kinds", metavar="A,B|none", help="The kinds that run in this lane; jobs that wait move here too.")
 @click.option("--rate-per-second", metavar="X|none", help="Claims per second in the whole fleet.")
-@click.option("--burst", metavar="N|none", help="Claims at once after a quiet time, with a rate.")
+@click.option("--burst", metavar="N|none", help="Claims allowed at once after a quiet time, with a rate.")
 @click.option("--poll-interval-ms", metavar="N", help="How often idle workers look.")
 @click.option(
-    "--stale-timeout-seconds", metavar="N|none", help="A job without a sign of life for so long is taken away."
+    "--stale-timeout-seconds", metavar="N|none", help="Seconds without a sign of life after which a job is taken away."
 )
-@click.option("--on-stale", type=click.Choice(["retry", "fail"]), help="What becomes of such a job.")
+@click.option("--on-stale", type=click.Choice(["retry", "fail"]), help="What happens to such a job.")
+@click.option(
+    "--offline-timeout-seconds",
+    metavar="N|none",
+    help="Seconds of silence after which its runners count as offline; none: 60.",
+)
 @click.option("--fair/--not-fair", default=None, help="Tenants take turns.")
-@click.option("--ageing-seconds", metavar="N|none", help="A job gains one step of priority per so many seconds.")
-@click.option("--default-priority", metavar="N", help="Priority of jobs that name none.")
+@click.option("--ageing-seconds", metavar="N|none", help="Seconds of waiting that raise a job's priority by one.")
+@click.option("--needs-approval/--no-approval", default=None, help="Its jobs, and those of its kinds, need approval.")
+@click.option("--delivery", metavar="postgres|arq|none", help="How its jobs reach workers; none: as their app says.")
+@click.option("--default-priority", metavar="N", help="Priority of jobs that give none.")
 @click.option("--enabled/--disabled", default=None, help="As `lanes resume` and `lanes drain`.")
 @json_option
 @with_queue
 async def set_lane(queue: "Queue", name: str, create: bool, as_json: bool, **options: Any) -> None:
-    """Change settings of the lane NAME; they take effect with the next claim, on every worker."""
+    """Change settings of the lane NAME, or make it; they take effect with the next claim, on every worker."""
     changes = {option: _value(option, value) for option, value in options.items() if value is not None}
     if not changes and not create:
-        raise click.UsageError("say what to change, for instance --slots 4")
-    changed = await queue.set_lane(name, changes, create=create)
-    _show(changed, as_json=as_json)
+        raise click.UsageError("nothing to change: give at least one setting, for instance --slots 4")
+    _show(await queue.set_lane(name, changes), as_json=as_json)
 
 
 @lanes.command()
@@ -64,7 +71,7 @@ async def set_lane(queue: "Queue", name: str, create: bool, as_json: bool, **opt
 @with_queue
 async def drain(queue: "Queue", name: str, as_json: bool) -> None:
     """Stop claims of the lane NAME; enqueues are still accepted, running jobs go on."""
-    _show(await queue.set_lane(name, {"enabled": False}, create=False), as_json=as_json)
+    _show(await queue.open_lane(name, is_open=False), as_json=as_json)
 
 
 @lanes.command()
@@ -73,7 +80,7 @@ async def drain(queue: "Queue", name: str, as_json: bool) -> None:
 @with_queue
 async def resume(queue: "Queue", name: str, as_json: bool) -> None:
     """Let workers claim from the lane NAME again."""
-    _show(await queue.set_lane(name, {"enabled": True}, create=False), as_json=as_json)
+    _show(await queue.open_lane(name, is_open=True), as_json=as_json)
 
 
 def _value(option: str, given: Any) -> Any:
@@ -83,6 +90,8 @@ def _value(option: str, given: Any) -> Any:
         return [] if given == NONE else [kind.strip() for kind in given.split(",") if kind.strip()]
     if given == NONE:
         return None
+    if option == "delivery":
+        return given
     try:
         return float(given) if option == "rate_per_second" else int(given)
     except ValueError:
@@ -101,7 +110,7 @@ def _show(lane: "Lane", *, as_json: bool) -> None:
 
 def _print(found: "list[Lane]") -> None:
     rows = table(
-        "LANE", "STATE", "IN USE", "SLOTS", "DEPTH", "OLDEST", "RATE", "POLL", "STALE", "KINDS",
+        "LANE", "STATE", "IN USE", "SLOTS", "DEPTH", "OLDEST", "RATE", "POLL", "STALE", "UPDATED", "KINDS",
         right=("IN USE", "SLOTS", "DEPTH"), may_wrap=("KINDS",),
     )  # fmt: skip
     for lane in found:
@@ -115,6 +124,7 @@ def _print(found: "list[Lane]") -> None:
             "" if lane.rate_per_second is None else f"{lane.rate_per_second:g}/s",
             duration(lane.poll_interval_ms / 1000),
             "" if lane.stale_timeout_seconds is None else f"{duration(lane.stale_timeout_seconds)}, {lane.on_stale}",
+            "" if lane.updated_at is None else ago(lane.updated_at),
             text(", ".join(lane.kinds)),
         )
-    print_table(rows, first_to_go=("STALE", "POLL", "RATE", "OLDEST"))
+    print_table(rows, first_to_go=("UPDATED", "STALE", "POLL", "RATE", "OLDEST"))

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from fenceline.cli.server_token import find_token
 from fenceline.cli.settings import setting_option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,6 +17,7 @@ dsn_option = setting_option(
 )
 url_option = setting_option("--url", key="url", help="Fenceline server, instead of a database.")
 token_option = setting_option("--token", key="token", secret=True, help="Token for the server.")
+token_file_option = setting_option("--token-file", key="token_file", help="File with the token for the server.")
 
 
 def _refused(message: str) -> Callable[[click.Context, click.Parameter, object], None]:
@@ -29,7 +31,7 @@ def _refused(message: str) -> Callable[[click.Context, click.Parameter, object],
 def not_over_http(function: F) -> F:
     """For commands that are about a database: `--url` and `--token` are answered with one line that says so."""
     refuse = _refused("works on a database only: give --dsn (or FENCELINE_DSN), or nothing for the embedded one")
-    for name in ("--token", "--url"):
+    for name in ("--token-file", "--token", "--url"):
         option = click.option(name, hidden=True, expose_value=False, is_eager=True, callback=refuse, help="Refused.")
         function = option(function)
     return function
@@ -53,7 +55,7 @@ yes_option = click.option("--yes", "-y", is_flag=True, help="Do it without askin
 def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
     """Make an async function, whose first parameter is a `Queue`, a command over SQL or HTTP.
 
-    Adds `--dsn`, `--url` and `--token`:
+    Adds `--dsn`, `--url`, `--token` and `--token-file`:
 
     @click.command()
     @with_queue
@@ -61,12 +63,16 @@ def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[.
     """
 
     @functools.wraps(function)
-    def run(*args: Any, dsn: str | None, url: str | None, token: str | None, **kwargs: Any) -> None:
-        import asyncio  # noqa: PLC0415 - keeps `--help` quick
+    def run(
+        *args: Any, dsn: str | None, url: str | None, token: str | None, token_file: str | None, **kwargs: Any
+    ) -> None:
+        import asyncio
 
-        from fenceline.cli.queue import open_queue  # noqa: PLC0415 - as above
+        from fenceline.cli.open_queue import open_queue
 
-        chosen = choose(click.get_current_context(), dsn, url)
+        ctx = click.get_current_context()
+        chosen = choose(ctx, dsn, url)
+        token = None if chosen[1] is None else find_token(ctx, token, token_file)
 
         async def work() -> None:
             async with open_queue(dsn=chosen[0], url=chosen[1], token=token) as queue:
@@ -74,7 +80,7 @@ def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[.
 
         asyncio.run(work())
 
-    return dsn_option(url_option(token_option(run)))
+    return dsn_option(url_option(token_option(token_file_option(run))))
 
 
 def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -82,9 +88,9 @@ def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
 
     @functools.wraps(function)
     def run(*args: Any, dsn: str | None, **kwargs: Any) -> None:
-        import asyncio  # noqa: PLC0415 - keeps `--help` quick
+        import asyncio
 
-        from fenceline.client.app import Fenceline  # noqa: PLC0415 - as above
+        from fenceline.client.app import Fenceline
 
         async def work() -> None:
             async with Fenceline(dsn) as app:
@@ -106,6 +112,6 @@ def choose(ctx: click.Context, dsn: str | None, url: str | None) -> tuple[str | 
     )
     if by_dsn == by_url:
         raise click.ClickException(
-            "both a database (--dsn, FENCELINE_DSN) and a server (--url, FENCELINE_URL) are given: say one"
+            "both a database (--dsn, FENCELINE_DSN) and a server (--url, FENCELINE_URL) are given: use one of them"
         )
     return (dsn, None) if by_dsn < by_url else (None, url)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fenceline.model.visible import visible, visible_json
+
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
@@ -45,7 +47,7 @@ def print_json(value: Any) -> None:
 def to_json(value: Any, *, indent: int | None = 2) -> str:
     # Where the encoding has no room for a letter, JSON has: nothing is lost.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(value, default=_plain, indent=indent, ensure_ascii=plain)
+    return visible_json(json.dumps(value, default=_plain, indent=indent, ensure_ascii=plain))
 
 
 def _plain(value: Any) -> Any:
@@ -58,7 +60,7 @@ def _plain(value: Any) -> Any:
 
 def console(*, stderr: bool = False) -> "Console":
     """Where people read. What is piped on is as wide as it needs to be, so that nothing is cut off for a program."""
-    from rich.console import Console  # noqa: PLC0415 - keeps `--help` quick
+    from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream is not None and stream.isatty() else _UNBOUNDED
@@ -67,7 +69,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 def table(*columns: str, right: tuple[str, ...] = (), may_wrap: tuple[str, ...] = ()) -> "Table":
     """An empty table without frames; print it with `console().print`. Cells are markup: escape what users wrote."""
-    from rich.table import Table  # noqa: PLC0415 - keeps `--help` quick
+    from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
@@ -114,12 +116,17 @@ def print_parts(*parts: "RenderableType") -> None:
 
 
 def text(value: Any) -> str:
-    """A value as a cell: nothing for None, and square brackets mean themselves."""
+    """A value as a cell: nothing for None, square brackets mean themselves, and nothing steers the terminal."""
     if value is None:
         return ""
-    from rich.markup import escape  # noqa: PLC0415 - keeps `--help` quick
+    from rich.markup import escape
 
-    return escape(str(value))
+    return escape(visible(str(value)))
+
+
+def echo(line: str, *, err: bool = False) -> None:
+    """Print a line with words of others in it."""
+    click.echo(visible(line), err=err)
 
 
 def status_text(status: str, waiting_for: str | None = None) -> str:

@@ -18,6 +18,16 @@ def progress_text(phase: str | None, progress: Mapping[str, Any] | None, *, bar:
     return " ".join(parts)
 
 
+def count_items(progress: Mapping[str, Any] | None) -> str:
+    """`5 completed, 1 failed`: the sets that are not empty."""
+    sets = (progress or {}).get("items")
+    if not isinstance(sets, Mapping):
+        return ""  # a handler's own value of that name
+    counts = {name: len(some) for name, some in sets.items() if isinstance(some, list)}
+    order = ("in_progress", "completed", "skipped", "failed")
+    return ", ".join(f"{counts[name]} {name.replace('_', ' ')}" for name in order if counts.get(name))
+
+
 def draw_bar(share: float, cells: int) -> str:
     """A bar of so many cells, to an eighth of a cell."""
     eighths = round(max(0.0, min(1.0, share)) * cells * 8)

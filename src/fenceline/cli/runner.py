@@ -1,13 +1,18 @@
 """`fenceline runner APP`."""
 
 import asyncio
-import logging
 import sys
+from pathlib import Path
 
 import click
 
-from fenceline.cli.options import not_over_sql, token_option, url_option
+from fenceline.cli.log_options import log_options
+from fenceline.cli.options import not_over_sql, token_file_option, token_option, url_option
+from fenceline.cli.server_token import find_token
 from fenceline.cli.settings import setting_option
+
+DAY_SECONDS = 86400
+_FILE = click.Path(exists=True, dir_okay=False)
 
 
 @click.command()
@@ -15,8 +20,9 @@ from fenceline.cli.settings import setting_option
 @not_over_sql
 @url_option
 @token_option
-@setting_option("--lanes", key="runner.lanes", help="Lanes to serve, separated by commas; all without it.")
-@setting_option("--name", key="runner.name", help="What people know it by; host and process id without it.")
+@token_file_option
+@setting_option("--lanes", key="runner.lanes", help="Lanes to serve, separated by commas; default: all.")
+@setting_option("--name", key="runner.name", help="Its name for people; default: host and process id.")
 @setting_option("--labels", key="runner.labels", help="name=value, separated by commas.")
 @setting_option("--concurrency", key="runner.concurrency", default=100, help="Async handlers at a time.")
 @setting_option("--threads", key="runner.threads", default=10, help="Blocking handlers at a time.")
@@ -26,15 +32,25 @@ from fenceline.cli.settings import setting_option
     "--lease",
     key="runner.lease",
     type=float,
-    help="Seconds until a silent runner's jobs are taken over; as the server says without it.",
+    help="Seconds until a silent runner's jobs are taken over; default: as the server is configured.",
 )
+@setting_option(
+    "--rotate-token",
+    key="runner.rotate_token",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Trade the token in --token-file for a new one every so many days.",
+)
+@setting_option("--tls-ca", key="runner.tls_ca", type=_FILE, help="Trust servers of this certificate authority (PEM).")
+@setting_option("--tls-cert", key="runner.tls_cert", type=_FILE, help="Show the server this certificate (PEM).")
+@setting_option("--tls-key", key="runner.tls_key", type=_FILE, help="The key of the certificate (PEM).")
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
-@setting_option("--log-format", key="runner.log_format", type=click.Choice(["text", "json"]), default="text")
+@log_options("runner")
 def runner(
     app: str,
     url: str | None,
     token: str | None,
+    token_file: str | None,
     lanes: str | None,
     name: str | None,
     labels: str | None,
@@ -43,27 +59,40 @@ def runner(
     isolated: int,
     grace: float,
     lease: float | None,
+    rotate_token: float | None,
+    tls_ca: str | None,
+    tls_cert: str | None,
+    tls_key: str | None,
     once: bool,
     empty_exit: int,
     log_format: str,
+    log_level: str | None,
+    log_jobs: bool,
 ) -> None:
     """Run the jobs of APP over HTTP only.
 
     APP is module:attribute, found from the current folder. Runs until SIGTERM or Ctrl-C, without a database: the server
     at --url hands out the jobs, to a token of the role `runner`.
     """
+    given, token = token, find_token(click.get_current_context(), token, token_file)
+    kept_in = Path(token_file) if token_file and token != given else None
+    if rotate_token is not None and kept_in is None:
+        raise click.UsageError("--rotate-token needs --token-file, where the new token is kept")
     if not url or not token:
-        raise click.UsageError("a runner needs --url (FENCELINE_URL) and --token (FENCELINE_TOKEN)")
+        raise click.UsageError("a runner needs --url (FENCELINE_URL) and --token-file or --token (FENCELINE_TOKEN)")
     try:
-        from fenceline.runner.client import ServerAway  # noqa: PLC0415 - an extra, and keeps `--help` quick
-        from fenceline.runner.program import Runner  # noqa: PLC0415 - as above
+        from fenceline.delivery.http import HttpAccess
+        from fenceline.runtime.http_client import ServerAway
+        from fenceline.runtime.http_tls import RunnerTls
+        from fenceline.runtime.http_token import Token
     except ImportError as error:
         raise click.ClickException(
             f"the runner needs the extra `runner`: pip install 'fenceline[runner]' ({error})"
         ) from error
-    from fenceline.worker.application import load_app  # noqa: PLC0415 - as above
-    from fenceline.worker.logs import configure_logging  # noqa: PLC0415 - as above
-    from fenceline.worker.settings import WorkerSettings  # noqa: PLC0415 - as above
+    from fenceline.client.application import load_app
+    from fenceline.model.worker_settings import WorkerSettings
+    from fenceline.worker.in_process import InProcessWorker
+    from fenceline.worker.logs import configure_worker_logging
 
     try:
         settings = WorkerSettings(
@@ -73,18 +102,27 @@ def runner(
             isolated=isolated,
             grace_seconds=grace,
             name=name,
+            labels=read_labels(labels),
             log_format=log_format,
+            log_level=log_level,
+            log_jobs=log_jobs,
         )
+        tls = RunnerTls(ca=tls_ca, cert=tls_cert, key=tls_key)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    configure_logging(log_format)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
+    configure_worker_logging(settings)
     loaded = load_app(app)
 
     async def run() -> int:
-        running = Runner(
-            loaded, settings, url=url, token=token, app_name=app, labels=read_labels(labels), lease_seconds=lease
+        access = HttpAccess(
+            url,
+            Token(token, kept_in),
+            lease_seconds=lease,
+            rotate_seconds=None if rotate_token is None else rotate_token * DAY_SECONDS,
+            tls=tls,
+            patient=not once,
         )
+        running = InProcessWorker(loaded, settings, access, import_name=app, keeper_first=True)
         running.stop_on_signals()
         if not once:
             await running.run()

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from fenceline.client.app import Fenceline
-from fenceline.client.job_verbs import Job
+from fenceline.client.job import Job
 from fenceline.context.context import Context
 from fenceline.model.retry import Retry
 
@@ -12,13 +12,13 @@ app = Fenceline()
 log = logging.getLogger("sample")
 
 
-@app.job()
+@app.job
 async def greet(name: str) -> str:
     return f"hello {name}"
 
 
 @app.job(lane="interactive", retry=Retry(max_attempts=3, backoff="fixed", base=0.3))
-async def flaky(path: str, *, ctx: Context) -> dict[str, str]:
+async def flaky(ctx: Context, path: str) -> dict[str, str]:
     """Fails the first time, to show a retry."""
     log.info("reading %s, attempt %s", path, ctx.attempt)
     await asyncio.sleep(0.2)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fenceline.cli.command_group import CommandGroup
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import print_json, print_table, table, text
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 INNER = ("revision", "settled_at", "now")
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def schedules() -> None:
     """Jobs by the clock: look at schedules, change them, pause them.
 
@@ -56,8 +57,8 @@ async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
 @click.option("--options", help="Of the jobs, as a JSON object: lane, priority, key …")
 @click.option("--cron", help='Five fields, as in "0 3 * * *".')
 @click.option("--every", type=int, help="Seconds, instead of --cron.")
-@click.option("--timezone", help="Of --cron and --window; UTC without one.")
-@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="What becomes of ticks that were missed.")
+@click.option("--timezone", help="Time zone of --cron and --window; default: UTC.")
+@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="What happens to ticks that were missed.")
 @click.option("--misfire-limit", type=int, help="How many missed ticks `all` runs at most.")
 @click.option("--window", "windows", multiple=True, help='When not to fire: "mon-fri 22:00-04:00"; repeatable.')
 @click.option("--no-windows", is_flag=True, help="Fire at all times.")

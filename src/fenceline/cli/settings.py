@@ -27,6 +27,11 @@ class SettingsFile:
         self._values: dict[str, Any] | None = None
         self.path: Path | None = None
 
+    @property
+    def is_found(self) -> bool:
+        """Whether nobody named it: it lies in the folder where the program was started."""
+        return self.path is not None and self._given is None
+
     @classmethod
     def of(cls, ctx: click.Context) -> "SettingsFile":
         """The one that belongs to this call of the program."""
@@ -168,11 +173,11 @@ config_option = click.option(
 )
 
 #: Settings that every command that talks to a queue has.
-SHARED = ("dsn", "url", "token")
+SHARED = ("dsn", "url", "token", "token_file")
 
 
 def _parse(path: Path, text: str) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - keeps `--help` quick
+    import tomllib
 
     try:
         return tomllib.loads(text)

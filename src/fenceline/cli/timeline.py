@@ -9,28 +9,38 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fenceline.cli.error_text import error_line
+from fenceline.cli.explain import explanation_lines
 from fenceline.cli.output import STATUS_STYLES, ago, duration, status_text, text
 from fenceline.cli.progress_text import progress_text
+from fenceline.model.explanation import Explanation
 from fenceline.model.job import JobRecord
-from fenceline.model.observed import AttemptRecord, JobEvent
+from fenceline.model.records import AttemptRecord, JobEvent
+from fenceline.model.visible import visible
 
 MIN_BAR, MAX_BAR = 20, 60
+MAX_SHOWN = 500  # characters of one value
 DRAWN = ("attempt.", "job.enqueue", "job.end")
 
 
 def draw_job(
-    job: JobRecord, attempts: list[AttemptRecord], events: list[JobEvent], *, width: int, now: datetime | None = None
+    job: JobRecord,
+    attempts: list[AttemptRecord],
+    events: list[JobEvent],
+    told: Explanation | None = None,
+    *,
+    width: int,
+    now: datetime | None = None,
 ) -> Iterator[RenderableType]:
     now = now or datetime.now(UTC)
     yield Text.assemble(
-        (job.id, "bold"), "  ", job.kind, "  ", Text.from_markup(status_text(job.status, job.waiting_for))
+        (job.id, "bold"), "  ", visible(job.kind), "  ", Text.from_markup(status_text(job.status, job.waiting_for))
     )
-    yield _facts(job, now)
-    trace = (job.error or {}).get("traceback")
-    if trace:
+    if told is not None:
+        yield from map(Text.from_markup, explanation_lines(told))
         yield ""
-        yield Text("traceback", style="bold")
-        yield Text(str(trace).rstrip(), style="dim")
+    yield _facts(job, now)
+    yield from _tracebacks(job, attempts)
     if attempts:
         yield ""
         yield Text("attempts", style="bold")
@@ -41,6 +51,18 @@ def draw_job(
         yield ""
         yield Text("events", style="bold")
         yield _events(others)
+
+
+def _tracebacks(job: JobRecord, attempts: list[AttemptRecord]) -> Iterator[RenderableType]:
+    """Of every attempt; a job that ended unclaimed, or whose attempts are not known, has its own."""
+    found = [
+        (f" of attempt {a.number}", (a.error or {}).get("traceback")) for a in attempts if a.attempt_id is not None
+    ]
+    for whose, trace in found or [("", (job.error or {}).get("traceback"))]:
+        if trace:
+            yield ""
+            yield Text(f"traceback{whose}", style="bold")
+            yield Text(visible(str(trace)).rstrip(), style="dim")
 
 
 def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, now: datetime) -> Table:
@@ -58,7 +80,7 @@ def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, 
         style = STATUS_STYLES.get(outcome, "default")
         grid.add_row(
             "" if attempt.number is None else f"#{attempt.number}",
-            f"[{style}]{outcome}[/]",
+            f"[{style}]{text(outcome)}[/]",
             Text(_bar(attempt, first, last, cells), style=style),
             _took(attempt, now),
             text(attempt.worker or (attempt.actor and f"by {attempt.actor}")),
@@ -91,8 +113,7 @@ def _took(attempt: AttemptRecord, now: datetime) -> str:
 
 def _why(attempt: AttemptRecord) -> str:
     error, metadata = attempt.error or {}, attempt.metadata or {}
-    code, message = error.get("code"), str(error.get("message") or metadata.get("reason") or "").partition("\n")[0]
-    return message if code in (None, "error") else f"{code}: {message}"
+    return error_line(error) or str(metadata.get("reason") or "").partition("\n")[0]
 
 
 def _facts(job: JobRecord, now: datetime) -> Table:
@@ -110,10 +131,22 @@ def _facts(job: JobRecord, now: datetime) -> Table:
         ("finished", _when(job.finished_at, now)),
         ("asked to stop", _when(job.cancel_requested_at, now)),
         ("worker", job.worker),
+        ("runner", job.runner if isinstance(job.runner, str) else _json(job.runner)),
         ("progress", progress_text(job.phase, job.progress, bar=20)),
         ("labels", ", ".join(f"{name}:{value}" for name, value in (job.labels or {}).items())),
         ("retry of", job.retry_of),
         ("parent", job.parent),
+        ("after", ", ".join(job.after or ())),
+        ("group", job.group),
+        ("key", job.key and f"{job.key}, {job.key_limit} at a time"),
+        ("resource lock", job.resource_lock),
+        ("dedupe key", job.dedupe_key),
+        ("expires at", _when(job.expires_at, now)),
+        ("timeout", job.timeout and f"{job.timeout:g} s"),
+        ("retry policy", _json(job.retry)),
+        ("identity", job.identity),
+        ("snapshot hash", job.snapshot_hash),
+        ("requires hash", job.requires_hash),
         ("delivery", None if job.delivery == "postgres" else f"{job.delivery} {job.backend_job_id or ''}"),
         ("args", _json(job.args)),
         ("result", _json(job.result)),
@@ -131,7 +164,7 @@ def _error(error: dict[str, Any] | None) -> str:
     if error is None:
         return ""
     rest = {name: value for name, value in error.items() if name not in ("code", "message", "type", "traceback")}
-    said = f"{error.get('code', 'error')}: {error.get('message', '')}"
+    said = _cut(": ".join(str(error[name]) for name in ("code", "type", "message") if error.get(name)))
     return said + (f" {_json(rest)}" if rest else "")
 
 
@@ -143,7 +176,14 @@ def _events(events: list[JobEvent]) -> Table:
 
 
 def _json(value: Any) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+    return "" if value is None else _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(value: str) -> str:
+    """What would fill the screen is cut; `--json` has all of it."""
+    if len(value) <= MAX_SHOWN:
+        return value
+    return f"{value[:MAX_SHOWN]}… ({len(value):,} characters; all of it with --json)"
 
 
 def _when(moment: datetime | None, now: datetime) -> str:

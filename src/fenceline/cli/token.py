@@ -3,28 +3,33 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fenceline.cli.command_group import CommandGroup
 from fenceline.cli.options import json_option, with_queue
-from fenceline.cli.output import print_json, print_table, table, text
+from fenceline.cli.output import echo, print_json, print_table, table, text
+from fenceline.model.secret_file import write_secret
 
 if TYPE_CHECKING:
-    from fenceline.cli.queue import Queue
+    from fenceline.cli.queue import Expiry, Queue
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def token() -> None:
     """Tokens of the HTTP server."""
 
 
-def read_expiry(text: str | None) -> datetime | None:
-    """`30d`, `12h`, or a moment with its zone."""
+def read_expiry(text: str | None) -> "Expiry":
+    """`30d`, `12h`, `never`, or a moment with its zone."""
     if text is None:
         return None
+    if text == "never":
+        return "never"
     if span := re.fullmatch(r"(\d{1,6})([mhdw])", text):
         return datetime.now(UTC) + timedelta(**{_UNITS[span[2]]: int(span[1])})
     try:
@@ -39,18 +44,47 @@ def read_expiry(text: str | None) -> datetime | None:
 
 
 @token.command()
-@click.option("--role", required=True, help="viewer, producer, operator, runner, platform_admin, or one of your own.")
+@click.option(
+    "--role",
+    required=True,
+    help="viewer, producer, operator, fleet_operator, runner, platform_admin, or one of your own.",
+)
 @click.option("--tenant", help="Whose jobs it may touch; `default` (over a server: your own) without it.")
 @click.option("--name", help="The actor that stands in jobs and in the audit.")
-@click.option("--expires", help="When it ends: a span (30d, 12h) or a moment with its zone.")
+@click.option("--expires", help="When it ends: a span (30d, 12h), a moment with its zone, or never; 90d without it.")
+@click.option("--lanes", help="It may enqueue and claim in these lanes only, separated by commas.")
+@click.option("--kinds", help="It may enqueue and claim these kinds only, separated by commas.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file, not to the screen."
+)
 @json_option
 @with_queue
 async def create(
-    queue: "Queue", role: str, tenant: str | None, name: str | None, expires: str | None, as_json: bool
+    queue: "Queue",
+    role: str,
+    tenant: str | None,
+    name: str | None,
+    expires: str | None,
+    lanes: str | None,
+    kinds: str | None,
+    out: Path | None,
+    as_json: bool,
 ) -> None:
     """Make a token and print it. It is shown this once; only its hash is kept."""
-    made = await queue.create_token(role=role, tenant=tenant, name=name, expires_at=read_expiry(expires))
-    click.echo(json.dumps(made) if as_json else made["token"])
+    from fenceline.cli.queue import Binding
+
+    bound = Binding(lanes=_names(lanes), kinds=_names(kinds))
+    ends = read_expiry(expires)
+    made = await queue.create_token(role=role, tenant=tenant, name=name, expires_at=ends, bound=bound)
+    if out is not None:
+        write_secret(out, made.pop("token"))
+        click.echo(json.dumps(made) if as_json else f"token {made['id']} is in {out}")
+    else:
+        click.echo(json.dumps(made) if as_json else made["token"])
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
 @token.command(name="list")
@@ -76,7 +110,7 @@ async def list_tokens(queue: "Queue", tenant: str | None, as_json: bool) -> None
 async def revoke(queue: "Queue", token_id: int) -> None:
     """Revoke a token by the id that `token list` shows. Servers refuse it within about a second."""
     name = await queue.revoke_token(token_id)
-    click.echo(f"token {token_id} is revoked" if name is None else f"token {token_id} ({name}) is revoked")
+    echo(f"token {token_id} is revoked" if name is None else f"token {token_id} ({name}) is revoked")
 
 
 def _cell(value: Any) -> str:

@@ -1,37 +1,46 @@
 """The screen of `fenceline top`."""
 
-from collections.abc import Awaitable, Mapping
-from typing import ClassVar
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.screen import ModalScreen
-from textual.widgets import DataTable, Footer, Input, Label, Static
+from textual.widgets import DataTable, Footer, Static
 
-from fenceline.cli.failures import one_line
+from fenceline.cli.exception_text import one_line
 from fenceline.cli.queue import Queue
+from fenceline.cli.top_dialogs import KEYS, Page, Question
 from fenceline.cli.top_view import (
     JOB_COLUMNS,
     LANE_COLUMNS,
     WORKER_COLUMNS,
     Row,
     Snapshot,
+    findings_line,
+    findings_page,
+    fits,
     headline,
+    job_page,
     job_row,
     lane_row,
     look,
     worker_row,
 )
+from fenceline.doctor.finding import Finding, Limits
+from fenceline.errors import RefusedError
 
 Rows = Mapping[str, Row]
+REASON = "from top"
+#: Between looks of the doctor, which asks more than a look of ours.
+EXAMINE_SECONDS = 4.0
 
 
 class RowTable(DataTable[Text]):
     """A table that is filled anew at every look, and keeps its cursor on the same thing."""
 
-    def __init__(self, title: str, columns: tuple[str, ...], id: str) -> None:  # noqa: A002 - textual's name
+    def __init__(self, title: str, columns: tuple[str, ...], id: str) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False, show_header=True)
         self.border_title = title
         self._columns_shown = columns
@@ -58,32 +67,11 @@ class RowTable(DataTable[Text]):
         return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value or ""
 
 
-class Question(ModalScreen[str | None]):
-    """Asks for a word; Enter answers, Escape goes back."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "back", "Back")]
-
-    def __init__(self, question: str, hint: str = "") -> None:
-        super().__init__()
-        self._question = question
-        self._hint = hint
-
-    def compose(self) -> ComposeResult:
-        with Vertical(id="question"):
-            yield Label(self._question)
-            yield Input(placeholder=self._hint, id="answer")
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        self.dismiss(event.value)
-
-    def action_back(self) -> None:
-        self.dismiss(None)
-
-
 class TopApp(App[None]):
     CSS = """
     #headline { height: 1; padding: 0 1; }
     #trouble { height: auto; padding: 0 1; color: $error; }
+    #findings { height: 1; padding: 0 1; color: $warning; display: none; }
     RowTable { height: auto; border: round $primary-darken-2; padding: 0; }
     RowTable:focus { border: round $accent; }
     #lanes { max-height: 12; }
@@ -91,6 +79,8 @@ class TopApp(App[None]):
     #workers { max-height: 10; }
     Question { align: center middle; }
     #question { width: 60; height: auto; border: round $accent; padding: 1 2; background: $surface; }
+    Page { align: center middle; }
+    #page { width: 95%; height: 90%; border: round $accent; padding: 1 2; background: $surface; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
@@ -99,6 +89,12 @@ class TopApp(App[None]):
         Binding("r", "resume", "Resume lane"),
         Binding("c", "cancel", "Cancel job"),
         Binding("p", "reprioritise", "Priority of job"),
+        Binding("a", "approve", "Approve", show=False),
+        Binding("x", "reject", "Reject", show=False),
+        Binding("t", "retry", "Retry", show=False),
+        Binding("f", "findings", "Findings", show=False),
+        Binding("slash", "filter", "Filter"),
+        Binding("question_mark", "help", "Help"),
         Binding("space", "look", "Look now"),
     ]
     ENABLE_COMMAND_PALETTE = False
@@ -109,10 +105,13 @@ class TopApp(App[None]):
         self._interval = interval
         self._seen: Snapshot | None = None
         self._looking = False
+        self._word = ""
+        self._findings: list[Finding] = []
 
     def compose(self) -> ComposeResult:
         yield Static("looking …", id="headline")
         yield Static("", id="trouble")
+        yield Static("", id="findings")
         yield RowTable("lanes", LANE_COLUMNS, id="lanes")
         yield RowTable("jobs", JOB_COLUMNS, id="jobs")
         yield RowTable("workers", WORKER_COLUMNS, id="workers")
@@ -121,6 +120,23 @@ class TopApp(App[None]):
     def on_mount(self) -> None:
         self._looks()
         self.set_interval(self._interval, self._looks)
+        self.run_worker(self._examine())
+
+    async def _examine(self) -> None:
+        """What `doctor` finds, every few seconds; silent where whoever looks may not ask for that."""
+        while True:
+            try:
+                self._findings = await self._queue.examine(Limits())
+            except RefusedError:
+                return  # nor will they the next time
+            except Exception as error:
+                if one_line(error) is None:
+                    raise
+            else:
+                shown = self.query_one("#findings", Static)
+                shown.update(findings_line(self._findings))
+                shown.display = bool(self._findings)
+            await asyncio.sleep(EXAMINE_SECONDS)
 
     def _looks(self) -> None:
         self.run_worker(self._look())
@@ -148,30 +164,79 @@ class TopApp(App[None]):
     def _show(self, seen: Snapshot) -> None:
         self._seen = seen
         self.query_one("#headline", Static).update(headline(seen))
-        self._table("lanes").fill({lane.name: lane_row(lane, seen.rates) for lane in seen.lanes})
-        self._table("jobs").fill({job.id: job_row(job, seen.at) for job in seen.jobs})
+        self._table("lanes").fill({n.name: lane_row(n, seen.rates, seen.failed[n.name]) for n in seen.lanes})
+        self._table("jobs").border_title = f"jobs with {self._word!r}" if self._word else "jobs"
+        self._table("jobs").fill({job.id: job_row(job, seen.at) for job in seen.jobs if fits(job, self._word)})
         self._table("workers").fill({str(worker.id): worker_row(worker, seen.at) for worker in seen.workers})
 
     def action_drain(self) -> None:
-        self._set_enabled(enabled=False)
-
-    def action_resume(self) -> None:
-        self._set_enabled(enabled=True)
-
-    def _set_enabled(self, *, enabled: bool) -> None:
         lane = self._table("lanes").chosen
         if lane:
-            self._do(self._queue.set_lane(lane, {"enabled": enabled}, create=False))
+            self._ask(f"Drain lane {lane}? Nothing in it is started then.", self._queue.open_lane, lane, is_open=False)
+
+    def action_resume(self) -> None:
+        lane = self._table("lanes").chosen
+        if lane:
+            self._do(self._queue.open_lane(lane, is_open=True))
 
     def action_cancel(self) -> None:
         job = self._table("jobs").chosen
+        if job:
+            self._ask(f"Cancel {job}?", self._queue.cancel, job, reason=REASON, force=False)
+
+    def action_approve(self) -> None:
+        job = self._table("jobs").chosen
+        if job:
+            self._do(self._queue.approve(job, reason=REASON))
+
+    def action_reject(self) -> None:
+        job = self._table("jobs").chosen
+        if job:
+            self._ask(f"Reject {job}?", self._queue.reject, job, reason=REASON)
+
+    def action_retry(self) -> None:
+        job = self._table("jobs").chosen
+        if job:
+            self._do(self._queue.retry(job))
+
+    def action_filter(self) -> None:
+        def answered(word: str | None) -> None:
+            if word is not None and self._seen is not None:
+                self._word = word.strip()
+                self._show(self._seen)
+
+        self.push_screen(Question("Show jobs with this word (empty: all)", self._word), answered)
+
+    def action_findings(self) -> None:
+        self.push_screen(Page(findings_page(self._findings)))
+
+    def action_help(self) -> None:
+        self.push_screen(Page([Text(f"{key:<14}{does}") for key, does in KEYS]))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Enter on a job opens its page."""
+        if event.data_table.id == "jobs" and event.row_key.value:
+            self.run_worker(self._open(event.row_key.value))
+
+    async def _open(self, job_id: str) -> None:
+        try:
+            parts = await job_page(self._queue, job_id, width=self.size.width - 10)
+        except Exception as error:
+            line = one_line(error)
+            if line is None:
+                raise
+            self.notify(line, severity="error")
+            return
+        self.push_screen(Page(parts))
+
+    def _ask(self, question: str, act: Callable[..., Awaitable[object]], *given: Any, **named: Any) -> None:
+        """Do it after a yes."""
 
         def answered(word: str | None) -> None:
-            if word is not None and word.strip().lower() in ("y", "yes"):
-                self._do(self._queue.cancel(job, reason="from top", force=False))
+            if word is not None and word.strip().lower() in {"y", "yes"}:
+                self._do(act(*given, **named))
 
-        if job:
-            self.push_screen(Question(f"Cancel {job}? Type y and Enter."), answered)
+        self.push_screen(Question(f"{question} Type y and Enter."), answered)
 
     def action_reprioritise(self) -> None:
         chosen = self._table("jobs").chosen
@@ -185,7 +250,7 @@ class TopApp(App[None]):
             try:
                 priority = int(word)
             except ValueError:
-                self._trouble(f"{word!r} is no priority: use a whole number")
+                self._trouble(f"{word!r} is not a priority: use a whole number")
                 return
             self._do(self._queue.reprioritise(job.id, priority))
 

@@ -1,23 +1,38 @@
 """What `fenceline top` shows, as rows of text: no terminal here, and no database."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
+from rich.console import RenderableType
 from rich.text import Text
 
+from fenceline.cli.error_text import error_line
 from fenceline.cli.output import STATUS_STYLES, duration
 from fenceline.cli.progress_text import draw_bar, progress_text
-from fenceline.cli.queue import JobFilter, Queue
-from fenceline.model.job import JobRecord, Lane
-from fenceline.model.observed import WorkerRecord
+from fenceline.cli.queue import Queue
+from fenceline.cli.timeline import draw_job
+from fenceline.doctor.finding import Finding
+from fenceline.model.job import JobFilter, JobRecord, Lane, LogLine
+from fenceline.model.records import WorkerRecord
+from fenceline.model.visible import visible
 
-RUNNING = JobFilter(status=("running", "claimed"))
-WAITING = JobFilter(status=("queued", "awaiting_approval", "waiting", "scheduled"))
+RUNNING = JobFilter(statuses=("running", "claimed"))
+WAITING = JobFilter(statuses=("queued", "awaiting_approval", "waiting", "scheduled"))
+FAILED = JobFilter(statuses=("failed",))
 SHOWN_RUNNING = 100
+SHOWN_FAILED = 10
+#: Failures of the last minutes are counted by lane, among the newest so many.
+COUNTED_FAILED = 100
+FAILED_SECONDS = 600
+#: Where the lease is not known: over HTTP.
+SILENT_SECONDS = 60
 SHOWN_WAITING = 30
 BAR = 12
+LOG_LINES = 200
 
-LANE_COLUMNS = ("lane", "slots", "", "depth", "oldest", "per second")
+LANE_COLUMNS = ("lane", "slots", "", "depth", "oldest", "per second", "failed", "suspects")
 JOB_COLUMNS = ("job", "kind", "lane", "priority", "status", "for", "worker", "progress")
 WORKER_COLUMNS = ("worker", "jobs", "lanes", "up", "heartbeat", "lease")
 
@@ -31,6 +46,7 @@ class Snapshot:
     lanes: list[Lane]
     rates: dict[str, float]
     jobs: list[JobRecord]
+    failed: Counter[str]  # within the last ten minutes, by lane
     workers: list[WorkerRecord]
     at: datetime
 
@@ -38,11 +54,16 @@ class Snapshot:
 async def look(queue: Queue) -> Snapshot:
     running = await queue.list_jobs(RUNNING, limit=SHOWN_RUNNING)
     waiting = await queue.list_jobs(WAITING, limit=SHOWN_WAITING)
+    failed = (await queue.list_jobs(FAILED, limit=COUNTED_FAILED)).items
+    late = datetime.now(UTC) - timedelta(seconds=FAILED_SECONDS)
     return Snapshot(
         lanes=await queue.lanes(),
         rates=await queue.lane_rates(),
         # The longest running first: those are the ones to look at.
-        jobs=sorted(running.items, key=lambda job: job.claimed_at or job.created_at) + waiting.items,
+        jobs=sorted(running.items, key=lambda job: job.claimed_at or job.created_at)
+        + waiting.items
+        + failed[:SHOWN_FAILED],
+        failed=Counter(job.lane for job in failed if job.finished_at is not None and job.finished_at > late),
         workers=await queue.workers(stopped=False),
         at=datetime.now(UTC),
     )
@@ -51,16 +72,59 @@ async def look(queue: Queue) -> Snapshot:
 def headline(seen: Snapshot) -> Text:
     depth = sum(lane.depth for lane in seen.lanes)
     in_use = sum(lane.in_use for lane in seen.lanes)
+    lost = sum(is_lost(worker, seen.at) for worker in seen.workers)
+    live = len(seen.workers) - lost
     return Text.assemble(
         (f"{in_use:,}", "bold"), " running   ",
         (f"{depth:,}", "bold"), " queued   ",
         (f"{sum(seen.rates.values()):,.1f}", "bold"), " ended per second   ",
-        (f"{len(seen.workers):,}", "bold"), " workers   ",
+        (f"{live:,}", "bold"), f" worker{'' if live == 1 else 's'}   ",
+        (f"{lost:,} lost   " if lost else "", "bold red"),
         (f"{seen.at.astimezone():%H:%M:%S}", "dim"),
     )  # fmt: skip
 
 
-def lane_row(lane: Lane, rates: dict[str, float]) -> Row:
+def findings_line(findings: Sequence[Finding]) -> Text:
+    """What `doctor` has found, in one line; the problems first, and of many of a kind the first."""
+    subjects: dict[str, list[str]] = {}
+    for finding in _in_order(findings):
+        subjects.setdefault(finding.check, []).append(finding.subject)
+    told = [
+        visible(f"{check} {found[0]}" + (f" and {len(found) - 1} more" if found[1:] else ""))
+        for check, found in subjects.items()
+    ]
+    return Text(f"doctor: {', '.join(told)} (f shows them)", no_wrap=True, overflow="ellipsis")
+
+
+def findings_page(findings: Sequence[Finding]) -> list[RenderableType]:
+    """The same in full: what it is, whom it hurts and what to type."""
+    parts: list[RenderableType] = [] if findings else [Text("doctor finds nothing")]
+    for finding in _in_order(findings):
+        style = "bold red" if finding.level == "problem" else "bold yellow"
+        parts += [Text(visible(f"{finding.check}  {finding.subject}"), style=style), Text(visible(finding.what))]
+        parts += [Text(visible(f"hurts: {finding.hurts}"), style="dim")] if finding.hurts else []
+        parts += [Text(visible(f"do: {finding.do}")), ""]
+    return parts
+
+
+def _in_order(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: finding.level != "problem")
+
+
+def is_lost(worker: WorkerRecord, at: datetime) -> bool:
+    """Silent for longer than its lease: its jobs go to others, and it does not count as alive."""
+    if worker.lease_seconds_left is not None:
+        return worker.lease_seconds_left < 0
+    return (at - worker.heartbeat_at).total_seconds() > SILENT_SECONDS
+
+
+def fits(job: JobRecord, word: str) -> bool:
+    """Whether a word is in what is shown of a job."""
+    shown = (job.id, job.kind, job.lane, job.tenant, job.status, job.worker or "", job.phase or "")
+    return any(word.lower() in text.lower() for text in shown)
+
+
+def lane_row(lane: Lane, rates: dict[str, float], failed: int = 0) -> Row:
     style = "green" if lane.enabled else "yellow"
     if lane.slots is None:
         bar, numbers = Text("█" * min(lane.in_use, BAR), style=style), f"{lane.in_use}/∞"
@@ -70,38 +134,65 @@ def lane_row(lane: Lane, rates: dict[str, float]) -> Row:
         numbers = f"{lane.in_use}/{lane.slots}"
     rate = rates.get(lane.name, 0.0)
     return (
-        Text(lane.name, style="bold" if lane.enabled else "yellow"),
+        Text(visible(lane.name), style="bold" if lane.enabled else "yellow"),
         bar,
         Text(numbers if lane.enabled else f"{numbers} drained", style="" if lane.enabled else "yellow"),
         Text(f"{lane.depth:,}", style="" if lane.depth else "dim"),
         Text(duration(lane.oldest_age_seconds)),
         Text(f"{rate:.1f}" if rate else "", justify="right"),
+        Text(f"{failed:,}" if failed else "", style="red", justify="right"),
+        Text(_suspects(lane), style="yellow"),
     )
+
+
+def _suspects(lane: Lane) -> str:
+    """Jobs that shared a process with a crash: they run alone, so they may wait while others go on."""
+    waiting, running = lane.suspects_waiting or 0, lane.suspects_running or 0
+    told = [f"{waiting:,} to run alone" if waiting else "", f"{running:,} running alone" if running else ""]
+    return ", ".join(filter(None, told))
 
 
 def job_row(job: JobRecord, at: datetime) -> Row:
     since = job.started_at or job.claimed_at or job.created_at
     told = "asked to stop" if job.cancel_requested_at else progress_text(job.phase, job.progress, bar=BAR)
+    if job.error:
+        told = error_line(job.error)
     return (
         Text(job.id),
-        Text(job.kind),
-        Text(job.lane),
+        Text(visible(job.kind)),
+        Text(visible(job.lane)),
         Text(str(job.priority)),
         Text(job.status, style=STATUS_STYLES.get(job.status, "")),
         Text(duration(max((at - since).total_seconds(), 0.0))),
-        Text(job.worker or ""),
-        Text(told or (f"for {job.waiting_for}" if job.waiting_for else "")),
+        Text(visible(job.worker or "")),
+        Text(visible(told) or (f"for {job.waiting_for}" if job.waiting_for else "")),
     )
 
 
 def worker_row(worker: WorkerRecord, at: datetime) -> Row:
     silent = max((at - worker.heartbeat_at).total_seconds(), 0.0)
     left = worker.lease_seconds_left
+    lost = "red" if is_lost(worker, at) else ""
     return (
-        Text(worker.name),
+        Text(visible(worker.name), style=lost),
         Text(str(worker.running)),
-        Text("all" if worker.lanes is None else ", ".join(worker.lanes)),
+        Text("all" if worker.lanes is None else visible(", ".join(worker.lanes))),
         Text(duration(max((at - worker.started_at).total_seconds(), 0.0))),
-        Text(f"{duration(silent)} ago"),
-        Text("" if left is None else "over" if left < 0 else duration(left), style="red" if (left or 0) < 0 else ""),
+        Text(f"{duration(silent)} ago")
+        if worker.blocked_seconds is None
+        else Text(f"blocked for {duration(worker.blocked_seconds)} {worker.blocked_by or ''}".rstrip(), style="yellow"),
+        Text("lost" if lost else "" if left is None else duration(left), style=lost),
     )
+
+
+async def job_page(queue: Queue, job_id: str, *, width: int) -> list[RenderableType]:
+    """All that is known of a job: why it is where it is, its timeline and errors, the end of its log."""
+    job = await queue.get_job(job_id)
+    told = None if job.status.is_final else await queue.explain(job_id)
+    parts = list(draw_job(job, await queue.attempts(job_id), await queue.events(job_id), told, width=width))
+    lines: list[LogLine] = []
+    while more := await queue.logs(job_id, lines[-1] if lines else None):
+        lines = [*lines, *more][-LOG_LINES:]
+    if lines:
+        parts += ["", Text("log", style="bold")]
+    return parts + [Text(visible(f"{line.at.astimezone():%H:%M:%S} {line.level:<7} {line.message}")) for line in lines]

@@ -39,7 +39,7 @@ def up(dsn: str | None, port: int) -> None:
 
 
 async def _up(out: "Console", port: int) -> None:
-    from fenceline.cli.sample import app, enqueue_sample  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.cli.sample import app, enqueue_sample
 
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -69,7 +69,7 @@ async def _up(out: "Console", port: int) -> None:
 
 async def _serve(running: contextlib.AsyncExitStack, app: "Fenceline", port: int) -> "Door | None":
     try:
-        from fenceline.cli.up_server import serving  # noqa: PLC0415 - an extra
+        from fenceline.cli.up_server import serving
     except ImportError:
         return None
     return await running.enter_async_context(serving(app, port))
@@ -80,6 +80,11 @@ def _greeting(dsn: str, waiting: str, door: "Door | None") -> list[str]:
     server = "not running: pip install 'fenceline[server]'" if door is None else door.url
     lines = [
         "",
+        *(
+            []
+            if door is None
+            else [f"dashboard {door.login}", "          (this link signs you in once, within ten minutes)"]
+        ),
         f"server    {server}",
         "worker    runs the kinds greet, flaky and compact",
         f"database  psql '{dsn}'",
@@ -92,8 +97,7 @@ def _greeting(dsn: str, waiting: str, door: "Door | None") -> list[str]:
     if os.environ.get("FENCELINE_DSN"):
         lines.insert(-3, f"  export FENCELINE_DSN='{dsn}'")
     if door is not None:
-        lines.append(f"  curl -H 'Authorization: Bearer {door.token}' {door.url}/v1/jobs")
-        lines.append("The token is good until you stop this.")
+        lines.append("  fenceline token create --role operator --name you   # for curl and other programs")
     return [*lines, "", "Press Ctrl-C to stop everything."]
 
 

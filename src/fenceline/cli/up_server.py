@@ -1,4 +1,7 @@
-"""The HTTP server of `fenceline up`: in this process, on loopback, with a token that lives as long as it does."""
+"""The HTTP server of `fenceline up`: in this process, on loopback, with a token that lives as long as it does.
+
+The token itself is shown to nobody: a link that works once opens the dashboard for its bearer.
+"""
 
 import asyncio
 import contextlib
@@ -10,10 +13,13 @@ from datetime import UTC, datetime, timedelta
 import uvicorn
 
 from fenceline.client.app import Fenceline
-from fenceline.database import access_calls
+from fenceline.client.app_parts import app_parts
+from fenceline.database import calls
 from fenceline.model.secret import new_token
-from fenceline.server.app import create_app
-from fenceline.server.settings import ServerSettings
+from fenceline.server.asgi_app import create_app
+from fenceline.server.dashboard.sessions import make_code
+from fenceline.server.listening import uvicorn_config
+from fenceline.server.server_settings import ServerSettings
 
 HOST = "127.0.0.1"
 ACTOR = "fenceline up"
@@ -25,7 +31,7 @@ class Door:
     """Where the server is, and what opens it."""
 
     url: str
-    token: str
+    login: str  # a link that opens the dashboard once
 
 
 class _Server(uvicorn.Server):
@@ -39,24 +45,25 @@ async def serving(app: Fenceline, port: int) -> AsyncIterator[Door]:
     """Serve until left; on another port if this one is taken."""
     listener = _listen(port)
     taken = listener.getsockname()[1]
-    secret, token_hash = new_token()
-    made = await app.caller().call(
-        access_calls.create_token(
-            token_hash,
-            role="platform_admin",
-            tenant=None,
-            name=ACTOR,
-            expires_at=datetime.now(UTC) + TOKEN_LIFE,
-            actor=ACTOR,
+    _secret, token_hash = new_token()
+    made = (
+        await app_parts(app)
+        .database()
+        .call(
+            calls.tokens.create_token(
+                token_hash,
+                role="platform_admin",
+                tenant=None,
+                name=ACTOR,
+                expires_at=datetime.now(UTC) + TOKEN_LIFE,
+                actor=ACTOR,
+            )
         )
     )
     server = _Server(
-        uvicorn.Config(
-            # The worker beside it does the maintenance.
-            create_app(ServerSettings(host=HOST, port=taken, maintain=False), app),
-            log_level="warning",
-            access_log=False,
-            timeout_graceful_shutdown=2,
+        # The worker beside it does the maintenance.
+        uvicorn_config(
+            create_app(ServerSettings(host=HOST, port=taken, maintain=False), app), timeout_graceful_shutdown=2
         )
     )
     task = asyncio.create_task(server.serve(sockets=[listener]), name="server")
@@ -65,11 +72,14 @@ async def serving(app: Fenceline, port: int) -> AsyncIterator[Door]:
             await asyncio.sleep(0.01)
         if task.done():
             task.result()
-        yield Door(f"http://{HOST}:{taken}", secret)
+        code, _expires_at = await make_code(app_parts(app).database(), token_hash)
+        url = f"http://{HOST}:{taken}"
+        # Behind the hash: a browser keeps that to itself, so the code is in no log.
+        yield Door(url, f"{url}/login#{code}")
     finally:
         server.should_exit = True
         await asyncio.gather(task, return_exceptions=True)
-        await app.caller().call(access_calls.revoke_token(made["id"], actor=ACTOR, tenant=None))
+        await app_parts(app).database().call(calls.tokens.revoke_token(made["id"], actor=ACTOR, tenant=None))
 
 
 def _listen(port: int) -> socket.socket:

@@ -1,16 +1,19 @@
-"""`fenceline prune` and `sweep`: by hand, what workers do by themselves. `retention`, `limits`: what they go by."""
+"""`fenceline prune` and `sweep`: by hand, what workers do by themselves. `retention`,
+`limits`, `approval`: what they go by.
+"""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import console, print_json, print_table, table, text
+from fenceline.model.counted import counted
+from fenceline.model.status import FinalStatus
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
 
-ENDS = ("succeeded", "succeeded_with_errors", "failed", "cancelled")
 DAY_SECONDS = 86400
 
 
@@ -27,11 +30,11 @@ async def prune(queue: "Queue", limit: int, as_json: bool) -> None:
     with console(stderr=True).status("pruning …") as status:
         while forgotten := await queue.prune(limit):
             total += forgotten
-            status.update(f"pruning … {total:,} jobs forgotten")
+            status.update(f"pruning … {counted(total, 'job')} forgotten")
     if as_json:
         print_json({"pruned": total})
     else:
-        click.echo(f"{total:,} jobs forgotten")
+        click.echo(f"{counted(total, 'job')} forgotten")
 
 
 @click.command()
@@ -46,14 +49,14 @@ async def sweep(queue: "Queue", as_json: bool) -> None:
     if as_json:
         print_json({"swept": swept})
     else:
-        click.echo(f"{swept:,} attempts taken back")
+        click.echo(f"{counted(swept, 'attempt')} taken back")
 
 
 @click.command()
 @click.option("--days", type=click.FloatRange(min=0), help="Keep finished jobs so long; 0.5 is twelve hours.")
-@click.option("--kind", help="Of this kind; without it: the default of all kinds.")
-@click.option("--status", type=click.Choice(ENDS), help="Only jobs of the kind that ended like this.")
-@click.option("--reset", is_flag=True, help="Back to what the kind's decorator or the default says.")
+@click.option("--kind", help="For this kind; default: all kinds.")
+@click.option("--status", type=click.Choice(get_args(FinalStatus)), help="Only jobs of the kind that ended like this.")
+@click.option("--reset", is_flag=True, help="Back to what the kind's decorator says, or the default.")
 @json_option
 @with_queue
 async def retention(
@@ -69,7 +72,7 @@ async def retention(
         seconds = None if days is None else days * DAY_SECONDS
         await queue.set_retention(seconds, kind=kind, status=status)
     elif kind is not None or status is not None:
-        raise click.UsageError("say how long: --days N, or --reset")
+        raise click.UsageError("give a time to keep jobs: --days N, or --reset")
     rows = await queue.retention()
     if as_json:
         print_json({"items": rows})
@@ -83,7 +86,7 @@ async def retention(
 
 @click.command()
 @click.option("--jobs", type=click.IntRange(min=0), help="A tenant may have so many unfinished jobs.")
-@click.option("--tenant", help="Of this tenant; without it: the default of all tenants.")
+@click.option("--tenant", help="For this tenant; default: all tenants.")
 @click.option("--reset", is_flag=True, help="Take the limit away.")
 @json_option
 @with_queue
@@ -97,7 +100,7 @@ async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bo
             raise click.UsageError("--jobs and --reset contradict each other: give one")
         await queue.set_tenant_limit(jobs, tenant=tenant)
     elif tenant is not None:
-        raise click.UsageError("say how many: --jobs N, or --reset")
+        raise click.UsageError("give a number of jobs: --jobs N, or --reset")
     rows = await queue.tenant_limits()
     if as_json:
         print_json({"items": rows})
@@ -109,3 +112,24 @@ async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bo
             name, "none" if row.max_jobs is None else f"{row.max_jobs:,}", "" if row.jobs is None else f"{row.jobs:,}"
         )
     print_table(shown)
+
+
+@click.command()
+@click.option(
+    "--by-other/--by-anybody", default=None, help="Whether whoever enqueued a job may not, or may, approve it."
+)
+@json_option
+@with_queue
+async def approval(queue: "Queue", by_other: bool | None, as_json: bool) -> None:
+    """Show or set who may approve jobs that need it.
+
+    Without options it shows. By default it must be somebody else than the one who enqueued the job; whoever works alone
+    says --by-anybody.
+    """
+    if by_other is not None:
+        await queue.set_approval(by_other=by_other)
+    now = await queue.approval_by_other()
+    if as_json:
+        print_json({"by_other": now})
+    else:
+        click.echo("by somebody else than the one who enqueued the job" if now else "by anybody who may approve")

@@ -5,6 +5,7 @@ import click
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import ago, duration, print_json, print_table, table, text
 from fenceline.cli.queue import Queue
+from fenceline.model.records import WorkerRecord
 
 
 @click.command()
@@ -27,7 +28,7 @@ async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
         late = not gone and left is not None and left < 0
         rows.add_row(
             text(worker.name),
-            "[dim]stopped[/]" if gone else "[red]lease over[/]" if late else "[green]alive[/]",
+            _state(worker, gone=gone, late=late),
             str(worker.running),
             "all" if worker.lanes is None else text(", ".join(worker.lanes)),
             text(worker.version),
@@ -36,6 +37,17 @@ async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
             "" if gone or left is None else f"{duration(left)} left",
         )
     print_table(rows, first_to_go=("VERSION", "STARTED", "LEASE", "HEARTBEAT"))
+
+
+def _state(worker: WorkerRecord, *, gone: bool, late: bool) -> str:
+    if gone:
+        return "[dim]stopped[/]"
+    if late:
+        return "[red]lease over[/]"
+    if worker.blocked_seconds is None:
+        return "[green]alive[/]"
+    by = f" by {worker.blocked_by}" if worker.blocked_by else ""
+    return f"[yellow]blocked for {duration(worker.blocked_seconds)}{by}[/]"
 
 
 @click.command()

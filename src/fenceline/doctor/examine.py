@@ -4,32 +4,50 @@ from collections.abc import AsyncIterator, Callable
 
 import asyncpg
 
-from fenceline.database.replace_code import Connection
-from fenceline.doctor import queue_checks, schema_checks, server_checks
+from fenceline.database.definitions import Connection
+from fenceline.doctor import load_checks, postgres_checks, queue_checks, schema_checks, storage_checks
 from fenceline.doctor.finding import Finding, Limits
 
 Check = Callable[[Connection, Limits], AsyncIterator[Finding]]
 
 SERVER: tuple[Check, ...] = (
-    server_checks.check_server_version,
-    server_checks.check_settings,
-    server_checks.check_replication,
-    server_checks.check_visibility,
-    server_checks.check_horizon,
-    server_checks.check_notifications,
-    server_checks.check_listeners,
+    postgres_checks.check_server_version,
+    postgres_checks.check_settings,
+    postgres_checks.check_isolation,
+    postgres_checks.check_replication,
+    postgres_checks.check_visibility,
+    postgres_checks.check_horizon,
+    postgres_checks.check_advisory_locks,
+    postgres_checks.check_notifications,
+    postgres_checks.check_listeners,
+    storage_checks.check_wraparound,
+    storage_checks.check_slots,
+    storage_checks.check_wal,
+    storage_checks.check_disk,
 )
 #: These need a schema that fits this program.
 QUEUE: tuple[Check, ...] = (
     schema_checks.check_functions,
     schema_checks.check_roles,
-    server_checks.check_dead_rows,
+    postgres_checks.check_dead_rows,
     queue_checks.check_partitions,
+    queue_checks.check_retention,
     queue_checks.check_fleet,
     queue_checks.check_lanes,
+    queue_checks.check_deliveries,
     queue_checks.check_kinds,
+    queue_checks.check_suspects,
+    queue_checks.check_blocked,
     queue_checks.check_stuck_jobs,
     queue_checks.check_locks,
+    load_checks.check_backlog,
+    load_checks.check_full_lanes,
+    load_checks.check_approvals,
+    load_checks.check_long_locks,
+    load_checks.check_handlers,
+    load_checks.check_signatures,
+    load_checks.check_failing_kinds,
+    load_checks.check_retries,
 )
 
 

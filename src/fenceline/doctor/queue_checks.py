@@ -4,51 +4,116 @@ import json
 import time
 from collections.abc import AsyncIterator
 
-from fenceline.database.replace_code import Connection
+from fenceline.database.definitions import Connection
 from fenceline.doctor.finding import Finding, Limits
+from fenceline.model.counted import counted
 
 #: Workers and servers do upkeep once a minute.
 UPKEEP_SECONDS = 600.0
+#: retention_backlog counts no further.
+RETENTION_COUNTED = 10_000
 
 
-async def check_lanes(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    for row in await connection.fetch("select * from fenceline.unserved_lanes($1)", limits.patience_seconds):
+async def check_lanes(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
+    for row in await connection.fetch("select * from fenceline.unserved_lanes(0)"):
         yield Finding(
             check="lane_without_workers",
             subject=row["lane"],
-            what=f"{row['depth']} jobs could start, the oldest for {row['oldest_age_seconds']:.0f} s, and no live "
-            "worker serves the lane",
+            what=f"{counted(row['depth'], 'job')} could start, the oldest for {row['oldest_age_seconds']:.0f} s, and "
+            "no live worker serves the lane",
             do=f"start `fenceline worker APP --lanes {row['lane']}`, or look why those that should serve it do not run",
+            seconds=row["oldest_age_seconds"],
+            hurts=f"all jobs of lane {row['lane']}",
         )
 
 
-async def check_kinds(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    for row in await connection.fetch("select * from fenceline.unknown_kinds($1)", limits.patience_seconds):
+async def check_deliveries(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
+    """A message that nobody answers is sent again within seconds, so jobs of such lanes do not wait for one."""
+    for row in await connection.fetch("select * from fenceline.describe_lanes() as lane"):
+        lane = json.loads(row["lane"])
+        age = lane["oldest_age_seconds"] or 0.0
+        may_run = lane["enabled"] and lane["slots"] != 0 and lane["rate_per_second"] is None
+        is_late = lane["depth"] and age >= min(limits.unanswered_seconds, limits.patience_seconds)
+        if lane["delivery"] in (None, "postgres") or not may_run or lane["in_use"] or not is_late:
+            continue
+        name = lane["delivery"]
+        address = " with FENCELINE_REDIS_URL" if name == "arq" else f" whose app has the delivery {name}"
+        yield Finding(
+            check="delivery",
+            subject=lane["name"],
+            what=f"{counted(lane['depth'], 'job')} of a lane that {name} delivers could start, the oldest for "
+            f"{age:.0f} s, and nobody claims them; for {lane['unsent']} no message is under way",
+            do=f"look whether its server answers, and start workers{address}; without it: "
+            f"`fenceline lanes set {lane['name']} --delivery postgres`",
+            seconds=age,
+            hurts=f"all jobs of lane {lane['name']}",
+        )
+
+
+async def check_kinds(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
+    for row in await connection.fetch("select * from fenceline.unknown_kinds(0)"):
         yield Finding(
             check="unknown_kind",
             subject=row["kind"],
-            what=f"{row['jobs']} jobs in lane {row['lane']}, {row['example']} among them, are of a kind that no live "
-            "worker of the lane has a handler for",
+            what=f"{counted(row['jobs'], 'job')} in lane {row['lane']}, for example {row['example']}, of a kind that "
+            "no live worker of the lane has a handler for",
             do="deploy a worker whose app has the handler, or cancel the jobs: "
             f"`fenceline jobs cancel --kind {row['kind']}`",
+            hurts=f"jobs of kind {row['kind']}",
+        )
+
+
+async def check_suspects(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
+    for row in await connection.fetch("select * from fenceline.suspects()"):
+        if row["waiting"] == 0:
+            continue
+        is_late = row["oldest_age_seconds"] >= limits.patience_seconds
+        yield Finding(
+            level="problem" if is_late else "notice",
+            check="suspects",
+            subject=f"{row['lane']} {row['kind']}",
+            what=f"{counted(row['waiting'], 'job')} that shared a process with a crash, for example {row['example']}, "
+            f"to be run alone, the first waiting for {row['oldest_age_seconds']:.0f} s; {row['running']} run alone now",
+            do="look for the crash in the workers' logs; more run at a time with `fenceline worker APP --isolated N`"
+            if row["served"]
+            else "deploy a worker whose app has the handler, or cancel them: "
+            f"`fenceline jobs cancel --kind {row['kind']}`",
+            seconds=row["oldest_age_seconds"],
+            hurts=f"suspects among the jobs of kind {row['kind']}",
+        )
+
+
+async def check_blocked(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
+    for row in await connection.fetch("select * from fenceline.blocked_workers()"):
+        yield Finding(
+            level="problem" if row["seconds"] >= limits.patience_seconds else "notice",
+            check="blocked_worker",
+            subject=row["name"],
+            what=f"its event loop has not turned for {row['seconds']:.0f} s"
+            + (f": the handler of job {row['job']} is on it" if row["job"] else "")
+            + "; nothing else of that process goes on",
+            do=(f"`fenceline jobs cancel --force {row['job']}`; then " if row["job"] else "")
+            + "make the handler a `def` (it runs in a thread), or `isolated=True`, and give its kind a timeout",
+            seconds=row["seconds"],
+            hurts="every job of that process",
         )
 
 
 async def check_stuck_jobs(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
     for row in await connection.fetch("select * from fenceline.stuck_jobs()"):
-        jobs, example = row["jobs"], row["example"]
+        jobs, example = counted(row["jobs"], "job"), row["example"]
         match row["reason"]:
             case "no_slots":
-                what = f"{jobs} jobs wait in lane {row['subject']}, which has 0 slots"
+                what = f"{jobs} waiting in lane {row['subject']}, which has 0 slots"
                 do = f"`fenceline lanes set {row['subject']} --slots N`"
             case "no_lane":
-                what = f"{jobs} jobs are in lane {row['subject']}, which does not exist"
-                do = f"create it: `fenceline lanes set {row['subject']} --create`"
+                what = f"{jobs} in lane {row['subject']}, which does not exist"
+                do = f"create it: `fenceline lanes set {row['subject']} --slots 4`"
             case "dependency":
-                what = f"{jobs} jobs wait for other jobs, of which none is on its way any more"
+                what = f"{jobs} waiting for other jobs, none of which will ever end"
                 do = f"cancel them (`fenceline jobs cancel {example}`) and enqueue them again"
             case _:
-                what = f"{jobs} jobs are neither on their way nor ended: rows are missing"
+                what = f"{jobs} neither on the way nor ended: rows are missing"
                 do = (
                     "somebody wrote to Fenceline's tables, or the database was damaged: look at what was restored or "
                     "edited, and enqueue the jobs again"
@@ -87,6 +152,20 @@ async def check_partitions(connection: Connection, _limits: Limits) -> AsyncIter
         yield Finding(check="partitions", subject=row["name"], what=what, do=do)
 
 
+async def check_retention(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
+    late = await connection.fetchrow("select jobs, since from fenceline.retention_backlog($1)", limits.patience_seconds)
+    if late is not None and late["jobs"]:
+        many = "10,000 or more" if late["jobs"] >= RETENTION_COUNTED else f"{late['jobs']:,}"
+        yield Finding(
+            check="retention",
+            subject="finished jobs",
+            what=f"{many} finished jobs should be gone, the first since {late['since']:%Y-%m-%d %H:%M}: retention is "
+            "not keeping up",
+            do="run a worker or a server, which spend a quarter of their maintenance on it; or at once by hand: "
+            "`fenceline prune`",
+        )
+
+
 async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
     before = time.time()
     health = json.loads(await connection.fetchval("select fenceline.fleet_health()"))
@@ -109,29 +188,32 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             do="finish the rollout, or stop the old ones",
         )
     for lost in health["unswept"]:
-        if lost["seconds"] >= limits.patience_seconds / 10:
+        if lost["seconds"] >= limits.overdue_seconds:
             yield Finding(
                 check="lost_worker",
                 subject=lost["worker"],
-                what=f"its lease ended {lost['seconds']:.0f} s ago and nobody took back its {lost['attempts']} jobs "
-                "and the locks they hold",
+                what=f"its lease ended {lost['seconds']:.0f} s ago and nobody took back its "
+                f"{counted(lost['attempts'], 'job')}, with all locks",
                 do="run a worker or a server, which do so twice a second; or once by hand: `fenceline sweep`",
+                seconds=lost["seconds"],
+                hurts=f"its {counted(lost['attempts'], 'job')}, and who waits for their locks",
             )
     overdue = health["overdue_timers"]
-    if overdue["jobs"] and overdue["seconds"] >= limits.patience_seconds / 10:
+    if overdue["jobs"] and overdue["seconds"] >= limits.overdue_seconds:
         yield Finding(
             check="overdue",
             subject="timers",
-            what=f"{overdue['jobs']} scheduled jobs are due, the first for {overdue['seconds']:.0f} s, and nobody "
-            "hands them to the lanes",
+            what=f"{counted(overdue['jobs'], 'scheduled job')} overdue, the first for {overdue['seconds']:.0f} s: "
+            "nobody hands what is due to the lanes",
             do="run a worker or a server",
         )
     late = health["overdue_schedules"]
-    if late["schedules"] and late["seconds"] >= limits.patience_seconds / 10:
+    if late["schedules"] and late["seconds"] >= limits.overdue_seconds:
         yield Finding(
             check="overdue",
             subject="schedules",
-            what=f"{late['schedules']} schedules are due, the first for {late['seconds']:.0f} s, and nobody fires them",
+            what=f"{counted(late['schedules'], 'schedule')} overdue, the first for {late['seconds']:.0f} s: "
+            "nobody fires them",
             do="run a worker or a server",
         )
     if versions and health["ran"].get("upkeep", 0.0) > UPKEEP_SECONDS:
@@ -146,7 +228,7 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             level="notice",
             check="drained",
             subject=lane,
-            what=f"the lane is drained, and {jobs} jobs wait in it",
+            what=f"the lane is drained, with {counted(jobs, 'job')} waiting in it",
             do=f"when you are done: `fenceline lanes resume {lane}`",
         )
     if health["draining"]:

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator
 
-from fenceline.database.replace_code import Connection
+from fenceline.database.definitions import Connection
+from fenceline.database.retire import is_retired
 from fenceline.database.schema_files import ROLES, read_schema_files
 from fenceline.database.schema_state import check_schema
 from fenceline.doctor.finding import Finding, Limits
@@ -25,9 +26,10 @@ async def check_functions(connection: Connection, _limits: Limits) -> AsyncItera
     if await connection.fetchval("select number from fenceline.schema_version()") != files.number:
         return  # another version's functions are other ones
     rows = await connection.fetch(
-        "select proname::text as name, prosrc from pg_proc where pronamespace = 'fenceline'::regnamespace"
+        "select proname::text as name, prosrc, obj_description(oid, 'pg_proc') as note from pg_proc "
+        "where pronamespace = 'fenceline'::regnamespace"
     )
-    found = {row["name"]: row["prosrc"] for row in rows}
+    found = {row["name"]: row["prosrc"] for row in rows if not is_retired(row["note"])}
     wanted = {file.name: file.text.split("$$")[1] for file in files.code if file.kind == "function"}
     for name in sorted(wanted):
         if found.get(name) == wanted[name]:

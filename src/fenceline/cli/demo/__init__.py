@@ -20,7 +20,7 @@ def demo(ctx: click.Context, dsn: str | None, jobs: int) -> None:
     queue knows nothing of. Exits 0 only if queue and ledger agree: every job done, none lost, every stale write
     refused.
     """
-    from fenceline.cli.demo.play import play  # noqa: PLC0415 - keeps `--help` quick
-    from fenceline.cli.output import console  # noqa: PLC0415 - as above
+    from fenceline.cli.demo.play import play
+    from fenceline.cli.output import console
 
     ctx.exit(0 if asyncio.run(play(console(), dsn, jobs)) else 1)

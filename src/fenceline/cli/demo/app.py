@@ -30,10 +30,10 @@ async def work(seconds: float, ctx: Context) -> str:
 
 
 @app.job(kind="demo.quick", lane="demo")
-async def quick(seconds: float, *, ctx: Context) -> str:
+async def quick(ctx: Context, seconds: float) -> str:
     return await work(seconds, ctx)
 
 
 @app.job(kind="demo.slow", lane="demo.slow")
-async def slow(seconds: float, *, ctx: Context) -> str:
+async def slow(ctx: Context, seconds: float) -> str:
     return await work(seconds, ctx)

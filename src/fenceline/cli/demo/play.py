@@ -15,8 +15,10 @@ from fenceline.cli.demo.app import app
 from fenceline.cli.demo.fleet import LEASE_SECONDS, DemoWorker
 from fenceline.cli.demo.ledger import Ending, Ledger, check
 from fenceline.client.app import Fenceline
+from fenceline.client.app_parts import app_parts
+from fenceline.client.handler_parts import handler_parts
 from fenceline.database import calls
-from fenceline.database.calls import Call
+from fenceline.database.call import Call
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.errors import FencelineError
 
@@ -41,7 +43,7 @@ where a.ended_at is not null
 """
 
 
-class DemoStuck(FencelineError):  # noqa: N818 - as the exceptions in errors.py
+class DemoStuck(FencelineError):
     """What the demo waits for does not happen."""
 
 
@@ -107,7 +109,11 @@ class Play:
 
     async def _enqueue(self) -> None:
         for lane, slots in (("demo", SLOTS), ("demo.slow", None)):
-            await self._app.caller().call(calls.set_lane(lane, {"slots": slots}, actor="demo", create=None))
+            await (
+                app_parts(self._app)
+                .database()
+                .call(calls.lanes.set_lane(lane, {"slots": slots}, actor="demo", create=None))
+            )
         self._quick = await self._make("demo.quick", self._jobs - SLOW_JOBS, QUICK_SECONDS)
         self._say(f"{self._jobs:,} jobs, {SLOW_JOBS} of them slow; handlers write a ledger outside the queue")
         self._bar = self._progress.add_task("jobs done", total=self._jobs)
@@ -167,7 +173,7 @@ class Play:
         await self._until_done(1.0)
 
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while await self._app.caller().call(_count_ended(self._job_ids)) < self._jobs:
+        while await app_parts(self._app).database().call(_count_ended(self._job_ids)) < self._jobs:
             if time.monotonic() > deadline:
                 self._wrong.append("the queue does not say of every job that it has ended")
                 return
@@ -183,7 +189,7 @@ class Play:
 
     async def _judge(self, seconds: float) -> bool:
         self._ledger.refresh()
-        endings = await self._app.caller().call(_endings(self._job_ids))
+        endings = await app_parts(self._app).database().call(_endings(self._job_ids))
         wrong = self._wrong + check(self._job_ids, self._ledger.lines, endings)
         finals = [ending for ending in endings if ending.final]
         done = sum(ending.outcome == "succeeded" for ending in finals)
@@ -209,9 +215,9 @@ class Play:
         return self._quick + self._slow
 
     async def _make(self, kind: str, count: int, seconds: float, *, priority: int = 0) -> list[int]:
-        lane = str(app.handlers[kind].says["lane"])
+        lane = str(handler_parts(app_parts(app).handlers[kind]).kind_settings["lane"])
         args = [json.dumps({"seconds": seconds})] * count
-        return await self._app.caller().call(_enqueue(kind, args, priority, lane))
+        return await app_parts(self._app).database().call(_enqueue(kind, args, priority, lane))
 
     def _pids(self) -> set[int]:
         return {line.pid for line in self._ledger.lines}

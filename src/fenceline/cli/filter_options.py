@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from fenceline.cli.queue import JobFilter
+from fenceline.model.job import JobFilter
 from fenceline.model.status import Status
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,7 +26,9 @@ def read_moment(_ctx: click.Context, _param: click.Parameter, value: str | None)
             return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
         return datetime.fromisoformat(value).astimezone()
     except (ValueError, OverflowError):
-        raise click.BadParameter(f"{value!r} is no time: write 2030-01-31T18:00, or 2h for two hours ago") from None
+        raise click.BadParameter(
+            f"{value!r} is not a time: write it like 2030-01-31T18:00, or 2h for two hours ago"
+        ) from None
 
 
 def filter_options(function: F) -> F:
@@ -35,7 +37,9 @@ def filter_options(function: F) -> F:
     @functools.wraps(function)
     def with_filter(*args: Any, **kwargs: Any) -> Any:
         labels = dict(_label(text) for text in kwargs.pop("label"))
-        which = JobFilter(labels=labels or None, **{name: kwargs.pop(name) for name in _NAMES})
+        which = JobFilter(
+            labels=labels or None, **{name: kwargs.pop(option) or None for option, name in _NAMES.items()}
+        )
         return function(*args, which=which, **kwargs)
 
     for option in reversed(_OPTIONS):
@@ -43,7 +47,22 @@ def filter_options(function: F) -> F:
     return with_filter  # type: ignore[return-value]  # the same function to click
 
 
-_NAMES = ("status", "kind", "lane", "tenant", "created_after", "created_before")
+#: Options, and what they are in a filter.
+_NAMES = {
+    "status": "statuses",
+    "kind": "kinds",
+    "lane": "lanes",
+    "tenant": "tenants",
+    "created_after": "created_after",
+    "created_before": "created_before",
+    "created_by": "created_by",
+    "parent": "parent",
+    "group": "group",
+    "key": "key",
+    "worker": "worker",
+    "phase": "phase",
+    "error": "error",
+}
 _OPTIONS = (
     click.option(
         "--status",
@@ -63,11 +82,18 @@ _OPTIONS = (
         help="Only jobs made since then: 2030-01-31T18:00, or 2h ago as 2h.",
     ),
     click.option("--created-before", callback=read_moment, metavar="TIME", help="Only jobs made before then."),
+    click.option("--created-by", metavar="NAME", help="Only jobs that this actor enqueued."),
+    click.option("--parent", metavar="ID", help="Only jobs that the handler of this job made."),
+    click.option("--group", metavar="NAME", help="Only jobs of this group."),
+    click.option("--key", metavar="KEY", help="Only jobs with this key."),
+    click.option("--worker", metavar="NAME", help="Only jobs that this worker has, or had at their end."),
+    click.option("--phase", metavar="NAME", help="Only jobs whose last phase is this one."),
+    click.option("--error", metavar="TEXT", help="Only jobs that ended with this text in their error."),
 )
 
 
 def _label(text: str) -> tuple[str, str]:
     name, separator, value = text.partition(":")
     if not separator or not name:
-        raise click.ClickException(f"--label {text!r} is no label: write NAME:VALUE, for instance project:x")
+        raise click.ClickException(f"--label {text!r} is not a label: write it as NAME:VALUE, for example project:x")
     return name, value

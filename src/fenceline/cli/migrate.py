@@ -26,6 +26,6 @@ def sql() -> None:
 
     To read it, or to apply it with psql.
     """
-    from fenceline.database.ddl import ddl  # noqa: PLC0415 - keeps `--help` quick
+    from fenceline.database.ddl import ddl
 
     click.echo(ddl())

@@ -4,6 +4,7 @@ import socket
 import sys
 
 from fenceline.errors import DatabaseUnavailable, FencelineError, InvalidId, UnknownLane
+from fenceline.model.visible import visible
 
 _CHECK_DSN = "check --dsn (or FENCELINE_DSN), and that PostgreSQL is running there"
 
@@ -11,7 +12,7 @@ _CHECK_DSN = "check --dsn (or FENCELINE_DSN), and that PostgreSQL is running the
 def one_line(error: Exception) -> str | None:
     """The line, or None for what is a mistake of this program and deserves its traceback."""
     line = _line(error)
-    return None if line is None else " ".join(line.split())
+    return None if line is None else visible(" ".join(line.split()))
 
 
 def _line(error: Exception) -> str | None:
@@ -32,7 +33,7 @@ def _line(error: Exception) -> str | None:
 def _driver_line(error: Exception) -> str | None:
     if "asyncpg" not in sys.modules:
         return None
-    import asyncpg  # noqa: PLC0415 - it is there already
+    import asyncpg
 
     match error:
         case asyncpg.InsufficientPrivilegeError():

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from fenceline.database.replace_code import Connection
+from fenceline.database.definitions import Connection
 from fenceline.doctor.finding import Finding, Limits
 
 OLDEST_SERVER = 14
@@ -78,6 +78,33 @@ async def check_settings(connection: Connection, _limits: Limits) -> AsyncIterat
         )
 
 
+async def check_isolation(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
+    """Our own sessions say READ COMMITTED; what else uses the database, and what comes through a pooler, cannot."""
+    for row in await connection.fetch(
+        """
+        select case when s.setrole = 0 then 'database ' || current_database()
+                    when s.setdatabase = 0 then 'role ' || s.setrole::regrole
+                    else 'role ' || s.setrole::regrole || ' in database ' || current_database() end as subject,
+               split_part(setting, '=', 2) as level
+        from pg_db_role_setting s cross join unnest(s.setconfig) setting
+        where setting like 'default_transaction_isolation=%' and setting not like '%=read committed'
+          and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
+        union all
+        select 'the server', setting from pg_settings
+        where name = 'default_transaction_isolation' and setting <> 'read committed'
+          and source in ('configuration file', 'command line')
+        """
+    ):
+        yield Finding(
+            level="notice",
+            check="isolation",
+            subject=row["subject"],
+            what=f"transactions are {row['level'].upper()} by default: our own sessions ask for READ COMMITTED, but "
+            "behind a pooler they cannot, and refuse to start; enqueues in your transactions may fail with 40001",
+            do="set default_transaction_isolation to 'read committed' there, if a pooler stands between",
+        )
+
+
 async def check_replication(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
     if await connection.fetchval(
         "select exists (select from pg_stat_replication) and current_setting('synchronous_standby_names') = ''"
@@ -117,6 +144,42 @@ async def check_dead_rows(connection: Connection, limits: Limits) -> AsyncIterat
                 do="end what pins the vacuum horizon, if anything is reported about it; then "
                 f"`vacuum fenceline.{row['relname']}`",
             )
+
+
+#: The classes of our advisory locks (`sql/README.md`), and what stands still while somebody keeps one.
+ADVISORY_LOCKS = {
+    1179926085: "claims of a lane",
+    1179926086: "jobs with a key",
+    1179926088: "handlers that wait for a lock",
+    1179926089: "changes of a schedule",
+    1179926087: "partitions and retention",
+    1179926090: "filtered streams",
+    1178947139: "migrations",
+}
+
+
+async def check_advisory_locks(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
+    """Who keeps one of our locks: whoever may connect can, by mistake or not. Ours are over with their transactions."""
+    for row in await connection.fetch(
+        """
+        select l.classid::bigint as class, l.pid, a.usename, a.application_name, a.state,
+               extract(epoch from clock_timestamp() - coalesce(a.xact_start, a.state_change))::float8 as seconds
+        from pg_locks l join pg_stat_activity a on a.pid = l.pid
+        where l.granted and l.locktype = 'advisory' and l.objsubid = 2 and l.classid::bigint = any($1::bigint[])
+          and l.database = (select oid from pg_database where datname = current_database())
+          and coalesce(a.xact_start, a.state_change) <= clock_timestamp() - make_interval(secs => $2)
+        order by l.pid
+        """,
+        list(ADVISORY_LOCKS),
+        limits.patience_seconds,
+    ):
+        yield Finding(
+            check="advisory_lock",
+            subject=f"pid {row['pid']}",
+            what=f"a session of {row['usename']} ({row['application_name'] or 'unnamed'}, {row['state']}) has kept a "
+            f"lock of Fenceline's for {row['seconds']:.0f} s: {ADVISORY_LOCKS[row['class']]} stand still",
+            do=f"end it where it was started, or: select pg_terminate_backend({row['pid']});",
+        )
 
 
 async def check_horizon(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
