@@ -1,0 +1,39 @@
+"""Celery's API on Fenceline: `from celery import …` becomes `from fenceline.compat.celery import …`.
+
+    from fenceline.compat.celery import Celery
+
+    app = Celery("shop", include=["shop.tasks"])
+
+It only translates. Queues are lanes, `countdown` and `eta` are `run_in` and `run_at`, chains and chords are jobs that
+wait for jobs. The app is a `Fenceline`: `fenceline worker shop:app` runs its tasks, and `@app.job` handlers live beside
+them. What has no counterpart raises `Unsupported` where it is written. `docs/moving/celery.md` has the table.
+"""
+
+from typing import Any
+
+from fenceline.compat.celery.app import Celery
+from fenceline.compat.celery.canvas import Signature, chain, chord, group
+from fenceline.compat.celery.registry import shared_task, signature
+from fenceline.compat.celery.task import Task
+from fenceline.errors import Unsupported
+
+__all__ = ["Celery", "Signature", "Task", "chain", "chord", "group", "shared_task", "signature", "subtask"]
+
+subtask = signature
+
+#: What Celery exports besides, and what to do without it.
+ABSENT = {
+    "bootsteps": "workers are Fenceline's own: use @app.on_startup and @app.on_shutdown",
+    "chunks": "enqueue one task per part, in a group",
+    "current_app": "import the app by its name",
+    "current_task": "use @app.task(bind=True), and self",
+    "uuid": "use uuid.uuid4()",
+    "xmap": "use group(task.s(item) for item in items)",
+    "xstarmap": "use group(task.s(*item) for item in items)",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ABSENT:
+        raise Unsupported(f"fenceline.compat.celery has no {name}: {ABSENT[name]}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""Options of tasks and calls: Celery's names in, Fenceline's out. Nothing is dropped in silence."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.compat.celery.request import TASK_ID
+from fenceline.errors import InvalidArgs, Unsupported
+
+#: Celery's name for the queue that tasks go to by default.
+DEFAULT_QUEUE = "celery"
+
+#: Of a task. Those that become attributes of it and are read; and those that say what Fenceline does anyway.
+TASK_OPTIONS = frozenset({
+    "name", "bind", "base", "queue", "priority", "max_retries", "default_retry_delay", "autoretry_for",
+    "dont_autoretry_for", "retry_backoff", "retry_backoff_max", "retry_jitter", "retry_kwargs", "ignore_result",
+    "time_limit", "typing", "serializer",
+})  # fmt: skip
+NEEDLESS_OF_TASK = frozenset({
+    "acks_late", "acks_on_failure_or_timeout", "compression", "lazy", "reject_on_worker_lost", "send_events", "shared",
+    "store_eager_result", "store_errors_even_if_ignored", "throws", "track_started", "trail",
+})  # fmt: skip
+#: Of a call: how a message reaches the broker, which there is none of.
+NEEDLESS_OF_CALL = frozenset({"compression", "delivery_mode", "retry", "retry_policy", "add_to_parent", "shadow"})
+
+INSTEAD = {
+    "rate_limit": "a rate belongs to a lane: fenceline lanes set NAME --rate-per-second N, and queue=NAME here",
+    "soft_time_limit": "use time_limit; a Fenceline handler is asked to stop by ctx.cancelled",
+    "pydantic": "validate in the task, or make it an @app.job handler, whose args are validated by their annotations",
+    "link": "use a chain: task.s(…) | other.s(…)",
+    "link_error": 'use a job that runs whatever becomes of the other: after={"jobs": […], "policy": "always"}',
+    "exchange": "name the queue, which is the lane",
+    "routing_key": "name the queue, which is the lane",
+    "headers": "pass it as an argument",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRules:
+    """What an app's configuration says about calls."""
+
+    timezone: tzinfo = UTC
+    zero_is_highest: bool = False
+
+
+def refuse(where: str, name: str) -> None:
+    """Raises Unsupported for an option that has no counterpart."""
+    raise Unsupported(f"{where} cannot take {name}: {INSTEAD.get(name, 'Fenceline has nothing like it')}")
+
+
+def check_task_options(name: str, options: Mapping[str, Any]) -> None:
+    for option in options.keys() - TASK_OPTIONS - NEEDLESS_OF_TASK:
+        refuse(f"task {name}", option)
+    if options.get("serializer", "json") != "json":
+        raise Unsupported(f"task {name} cannot use the serializer {options['serializer']!r}: args and results are JSON")
+
+
+def read_call(task: str, options: Mapping[str, Any], rules: CallRules) -> EnqueueOptions:
+    """The options of `apply_async` as those of an enqueue. Raises Unsupported."""
+    said: EnqueueOptions = {}
+    for name, value in options.items():
+        if value is None or name in NEEDLESS_OF_CALL or (name, value) == ("serializer", "json"):
+            continue
+        if name not in READERS:
+            refuse(f"a call of {task}", name)
+        said |= READERS[name](value, rules)
+    return said
+
+
+def lane_of(queue: Any) -> str:
+    """The lane for a queue: of its name, or of that of a kombu.Queue."""
+    name = str(getattr(queue, "name", queue))
+    return "default" if name == DEFAULT_QUEUE else name
+
+
+def priority_of(priority: int, rules: CallRules) -> int:
+    """Higher is sooner, as with RabbitMQ. With Redis Celery counts the other way round."""
+    return -priority if rules.zero_is_highest else priority
+
+
+def plain_json(where: str, value: Any) -> Any:
+    """The value, if JSON keeps it as it is. Raises InvalidArgs: what would arrive as something else is refused."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgs(f"{where} cannot be kept as JSON: {error}. Pass text or numbers, and convert them") from error
+    return value
+
+
+def _moment(value: datetime, zone: tzinfo) -> datetime:
+    return value if value.utcoffset() is not None else value.replace(tzinfo=zone)
+
+
+def _expiry(value: datetime | float, zone: tzinfo) -> datetime:
+    if isinstance(value, datetime):
+        return _moment(value, zone)
+    return datetime.now(UTC) + timedelta(seconds=value)
+
+
+READERS: Mapping[str, Callable[[Any, CallRules], EnqueueOptions]] = {
+    "countdown": lambda value, _rules: {"run_in": value},
+    "eta": lambda value, rules: {"run_at": _moment(value, rules.timezone)},
+    "expires": lambda value, rules: {"expires_at": _expiry(value, rules.timezone)},
+    "queue": lambda value, _rules: {"lane": lane_of(value)},
+    "priority": lambda value, rules: {"priority": priority_of(value, rules)},
+    "task_id": lambda value, _rules: {"idempotency_key": value, "labels": {TASK_ID: value}},
+    "time_limit": lambda value, _rules: {"timeout": value},
+}

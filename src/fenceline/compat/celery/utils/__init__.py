@@ -1,0 +1,4 @@
+"""As `celery.utils`.
+
+`log.py` has what modules of tasks import from there, loggers.
+"""

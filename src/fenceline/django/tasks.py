@@ -1,0 +1,137 @@
+"""A backend for Django's tasks: `django.tasks` of Django 6, or the package `django-tasks` before.
+
+    TASKS = {"default": {"BACKEND": "fenceline.django.tasks.FencelineBackend"}}
+
+A task is a job of the kind `django.task`, in the lane that has the name of its queue.
+"""
+
+import json
+import re
+from typing import Any
+
+from django.utils.module_loading import import_string
+
+from fenceline.context.sync_context import SyncContext
+from fenceline.django import app
+from fenceline.errors import Fail, InvalidId, NotFound
+from fenceline.model.job import JobRecord
+from fenceline.model.status import Status
+
+try:
+    from django.tasks import TaskContext, TaskResult, TaskResultStatus
+    from django.tasks.backends.base import BaseTaskBackend
+    from django.tasks.base import Task, TaskError
+    from django.tasks.exceptions import TaskResultDoesNotExist
+    from django.tasks.signals import task_enqueued, task_finished, task_started
+except ImportError:
+    from django_tasks import TaskContext, TaskResult, TaskResultStatus
+    from django_tasks.backends.base import BaseTaskBackend
+    from django_tasks.base import Task, TaskError
+    from django_tasks.exceptions import TaskResultDoesNotExist
+    from django_tasks.signals import task_enqueued, task_finished, task_started
+
+KIND = "django.task"
+_STATUSES = {
+    Status.CLAIMED: TaskResultStatus.RUNNING,
+    Status.RUNNING: TaskResultStatus.RUNNING,
+    Status.SUCCEEDED: TaskResultStatus.SUCCESSFUL,
+    Status.SUCCEEDED_WITH_ERRORS: TaskResultStatus.SUCCESSFUL,
+    Status.FAILED: TaskResultStatus.FAILED,
+    Status.CANCELLED: TaskResultStatus.FAILED,
+}
+
+
+class FencelineBackend(BaseTaskBackend):
+    """`OPTIONS`: `MAX_ATTEMPTS` (1: a task that raises has failed), `TIMEOUT` in seconds."""
+
+    supports_defer = True
+    supports_async_task = True
+    supports_get_result = True
+    supports_priority = True
+
+    def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
+        """In the transaction of Django's connection, if there is one. Raises as Fenceline's enqueue."""
+        self.validate_task(task)
+        given = self._result_of(task, list(args), dict(kwargs))  # they are JSON, or this raises
+        job = app.sync.enqueue(
+            KIND,
+            {"task": task.module_path, "backend": self.alias, "args": given.args, "kwargs": given.kwargs},
+            lane=task.queue_name,
+            priority=task.priority,
+            run_at=task.run_after,
+            max_attempts=self.options.get("MAX_ATTEMPTS", 1),
+            timeout=self.options.get("TIMEOUT"),
+            labels={"task": task.module_path[-200:]},
+        )
+        result = self._result_of(task, given.args, given.kwargs, record=job.get())
+        task_enqueued.send(type(self), task_result=result)
+        return result
+
+    def get_result(self, result_id: str) -> TaskResult:
+        """Raises TaskResultDoesNotExist."""
+        try:
+            record = app.sync.jobs.get(result_id)
+        except (NotFound, InvalidId) as error:
+            raise TaskResultDoesNotExist(result_id) from error
+        if record.kind != KIND:
+            raise TaskResultDoesNotExist(result_id)
+        task = import_string(record.args["task"])
+        return self._result_of(task, record.args["args"], record.args["kwargs"], record=record)
+
+    def _result_of(
+        self, task: Task, args: list[Any], kwargs: dict[str, Any], *, record: JobRecord | None = None
+    ) -> TaskResult:
+        result = TaskResult(
+            task=task,
+            id="" if record is None else record.id,
+            status=_STATUSES.get(record.status, TaskResultStatus.READY) if record else TaskResultStatus.READY,
+            enqueued_at=None if record is None else record.created_at,
+            started_at=None if record is None else record.started_at,
+            finished_at=None if record is None else record.finished_at,
+            last_attempted_at=None if record is None else record.started_at,
+            args=args,
+            kwargs=kwargs,
+            backend=self.alias,
+            errors=[] if record is None else errors_of(record),
+            worker_ids=[] if record is None else [record.worker or ""] * record.attempt,
+        )
+        if record is not None:
+            object.__setattr__(result, "_return_value", record.result)  # as the backends of Django's own do
+        return result
+
+
+@app.job(kind=KIND)
+def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Run a task: in a thread, and on an event loop there if it is async."""
+    found = import_string(task)
+    if not isinstance(found, Task):
+        raise Fail(f"{task} is no task any more")
+    owner = found.using(backend=backend).get_backend()
+    sender = type(owner)
+    result = owner.get_result(str(ctx.job))
+    task_started.send(sender, task_result=result)
+    try:
+        context = (TaskContext(task_result=result),) if found.takes_context else ()
+        value = json.loads(json.dumps(found.call(*context, *args, **kwargs)))
+    except Exception:
+        object.__setattr__(result, "status", TaskResultStatus.FAILED)
+        task_finished.send(sender, task_result=result)
+        raise
+    object.__setattr__(result, "status", TaskResultStatus.SUCCESSFUL)
+    object.__setattr__(result, "_return_value", value)
+    task_finished.send(sender, task_result=result)
+    return value
+
+
+def errors_of(record: JobRecord) -> list[TaskError]:
+    if record.error is None:
+        return []
+    traceback = record.error.get("traceback") or ""
+    return [TaskError(exception_class_path=_class_path(record.error, traceback), traceback=traceback)]
+
+
+def _class_path(error: dict[str, Any], traceback: str) -> str:
+    """Where the exception's class can be imported: a traceback ends with its full name, but for the built-in ones."""
+    name = str(error.get("type") or "Exception")
+    full = re.findall(rf"^((?:\w+\.)+{re.escape(name)})(?::|$)", traceback, re.MULTILINE)
+    return str(full[-1]) if full else f"builtins.{name}"

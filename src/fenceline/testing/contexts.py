@@ -1,0 +1,68 @@
+"""A context for a handler that a test calls directly: of a real attempt of a real job, in the test's database."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Unpack
+from uuid import uuid4
+
+from fenceline.client.app_parts import app_parts
+from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.client.handler import Handler
+from fenceline.context import preparation
+from fenceline.context.attempt import Attempt, Start
+from fenceline.context.attempt_api import SqlAttemptApi
+from fenceline.context.context import Context
+from fenceline.context.session import Session
+from fenceline.database import calls
+from fenceline.errors import WrongStatus
+from fenceline.model.public_id import parse_id
+
+if TYPE_CHECKING:
+    from fenceline.client.app import Fenceline
+
+#: Nobody renews it: a test may take so long.
+LEASE_SECONDS = 3600.0
+
+
+async def make_context(
+    app: "Fenceline",
+    kind: str | Handler[..., Any],
+    args: Mapping[str, Any] | None = None,
+    *,
+    attempt: int = 1,
+    resume: Any = None,
+    cancelled: bool = False,
+    **options: Unpack[EnqueueOptions],
+) -> Context:
+    """Enqueue a job, claim it, and be the one who runs it: everything that the context writes is in the database."""
+    job = await app.enqueue(kind, args, **options)
+    claimed = await _claim(app, str(job.id))
+    session = Session(replace(claimed, number=attempt), SqlAttemptApi(app_parts(app).database().call), app)
+    context = Context(session)
+    handler = app_parts(app).handlers.get(claimed.kind)
+    if handler is not None:
+        await preparation.prepare(session, handler, takes_context=True)
+    if resume is not None:
+        await context.checkpoint(resume)
+        started = await session.api.starting_state(claimed.job_id, claimed.attempt_id)
+        session.start = Start.from_json(started)
+    if cancelled:
+        session.request_cancel()
+    return context
+
+
+async def _claim(app: "Fenceline", job_id: str) -> Attempt:
+    """Claim this very job, whatever else waits. Raises WrongStatus when it cannot be claimed now."""
+    database = app_parts(app).database()
+    record = await app.jobs.get(job_id)
+    worker = await database.call(
+        calls.workers.register_worker(
+            "make_context", lease_seconds=LEASE_SECONDS, kinds=[record.kind], lanes=None, host="", pid=0, version=""
+        )
+    )
+    rows = await database.call(
+        calls.attempts.claim_named_jobs(worker, record.lane, [parse_id(job_id)], request_id=uuid4())
+    )
+    if not rows:
+        raise WrongStatus(f"job {job_id} is {record.status} and cannot be run now: `await job.explain()` says why")
+    return Attempt(record.lane, *rows[0])

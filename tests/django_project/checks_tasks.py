@@ -1,0 +1,32 @@
+"""Tasks for checks.py."""
+
+from typing import Any
+
+try:
+    from django.tasks import task
+except ImportError:
+    from django_tasks import task
+
+
+class Broken(Exception):
+    pass
+
+
+@task
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@task
+def fail(name: str) -> None:
+    raise KeyError(name) if name == "built-in" else Broken("in two\nlines")
+
+
+@task(takes_context=True)
+def attempt(context: Any) -> list[Any]:
+    return [context.attempt, context.task_result.id]
+
+
+@task
+async def on_loop(word: str) -> str:
+    return word.upper()
