@@ -1,0 +1,64 @@
+"""What the tests of worked systems share: each system is imported from its folder, and run as programs of its own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+WAIT_SECONDS = 120.0
+
+sys.path += [str(tests.parent) for tests in sorted(Path(__file__).parent.glob("*/tests"))]
+
+
+class Programs:
+    """Programs of one system, in its folder and on the test's database; none outlives the test."""
+
+    def __init__(self, folder: Path, dsn: str) -> None:
+        self._folder = folder
+        self._environment = {"FENCELINE_DSN": dsn}
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, module: str, *arguments: str) -> "subprocess.Popen[bytes]":
+        """`python -m module …`; variables that the test has set are there too."""
+        program = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=self._folder,
+            env={**os.environ, **self._environment},
+            start_new_session=True,
+        )
+        self._started.append(program)
+        return program
+
+    def signal(self, program: "subprocess.Popen[bytes]", number: int) -> None:
+        """To a program and all that it has started, as when a machine goes down or stands still."""
+        if program.poll() is None:
+            parent = psutil.Process(program.pid)
+            for process in (parent, *parent.children(recursive=True)):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain: {what}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        for program in self._started:
+            self.signal(program, signal.SIGKILL)
+            program.wait()
+
+
+@pytest.fixture
+def programs(request: pytest.FixtureRequest, fenceline_dsn: str) -> Iterator[Programs]:
+    started = Programs(request.path.parents[1], fenceline_dsn)
+    yield started
+    started.stop()

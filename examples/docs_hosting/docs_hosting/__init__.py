@@ -1,0 +1,1 @@
+"""Hosting of documentation: builds come in, editions point to them."""

@@ -1,0 +1,1 @@
+"""An infrastructure console: specs are planned, deployed and destroyed by runners elsewhere."""
