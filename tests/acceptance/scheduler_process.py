@@ -4,12 +4,13 @@ import asyncio
 import sys
 
 from fenceline import Fenceline
-from fenceline.client.scheduler import Scheduler
+from fenceline.client.app_parts import app_parts
+from fenceline.runtime.scheduler import Scheduler
 
 
 async def main(dsn: str) -> None:
     async with Fenceline(dsn) as app:
-        scheduler = Scheduler(app.caller().call)
+        scheduler = Scheduler(app_parts(app).database().call)
         while True:
             await scheduler.run_once()
             await asyncio.sleep(0.002)

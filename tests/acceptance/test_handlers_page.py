@@ -1,4 +1,4 @@
-"""The code of docs/handlers.md runs, and does what the page says."""
+"""The code of docs/guides/handlers.md runs, and does what the page says."""
 
 import re
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.worker.embedded_worker import ended, running
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
 
-PAGE = Path(__file__).parents[2] / "docs" / "handlers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "handlers.md"
 
 
 @pytest.fixture

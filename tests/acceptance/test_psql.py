@@ -1,4 +1,4 @@
-"""docs/sql.md, run by the real psql as it is printed there."""
+"""docs/guides/sql.md, run by the real psql as it is printed there."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "sql.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "sql.md"
 BLOCK = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

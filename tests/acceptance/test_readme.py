@@ -1,36 +1,28 @@
 """The README's lines do what they say, as printed."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.acceptance.printed_program import ROOT, code_blocks, run_python
 
-
-def code_blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+README = ROOT / "README.md"
 
 
 def test_the_ten_lines_run_as_printed(database: str, tmp_path: Path) -> None:
-    program = tmp_path / "ten_lines.py"
-    program.write_text(code_blocks("python")[0])
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        cwd=tmp_path,
-        env={**os.environ, "FENCELINE_DSN": database},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z][0-9A-Z*~$=] \{'rows': 22000\}\n", done.stdout)
+    (tmp_path / "ten_lines.py").write_text(code_blocks(README, "python")[0])
+    printed = run_python(database, tmp_path, "ten_lines.py")
+    assert re.fullmatch(r"[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{4}-[0-9A-Z]{3} \{'rows': 22000\}\n", printed)
+
+
+def test_the_ten_lines_are_an_app_for_a_worker(database: str, tmp_path: Path) -> None:
+    (tmp_path / "ten_lines.py").write_text(code_blocks(README, "python")[0])
+    enqueue = "import ten_lines; ten_lines.ingest.sync.enqueue(path='a'); ten_lines.app.sync.close()"
+    run_python(database, tmp_path, "-c", enqueue)
+    run_python(database, tmp_path, "-m", "fenceline", "worker", "ten_lines:app", "--once")
 
 
 def test_the_two_commands_are_targets_of_the_makefile() -> None:
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for line in code_blocks("sh")[0].splitlines():
+    for line in code_blocks(README, "sh")[0].splitlines():
         assert line.split()[0] == "make"
         assert line.split()[1] in targets

@@ -1,4 +1,4 @@
-"""docs/runners.md: the session with curl, run by a shell as it is printed there, against a server of its own."""
+"""docs/guides/runners.md: the session with curl, run by a shell as it is printed there, against a server of its own."""
 
 import json
 
@@ -6,7 +6,7 @@ from tests.acceptance.session import run_session, shell_blocks
 
 
 def test_the_printed_session_runs() -> None:
-    _installation, *blocks = shell_blocks("runners.md")
+    _installation, *blocks = shell_blocks("guides/runners.md")
     assert len(blocks) == 4
     lines = [line for line in run_session(blocks).splitlines() if line]
     heartbeat = json.loads(lines[-5])

@@ -1,11 +1,14 @@
 """`fenceline up` in an empty folder: database, worker, sample jobs, and a tidy end."""
 
+import fcntl
 import os
+import pty
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from pathlib import Path
 
 import httpx
@@ -31,10 +34,14 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                 assert dict(rows) == {"succeeded": 7, "awaiting_approval": 1}
                 waiting = re.search(r"fenceline jobs approve '(\S+)'", text)
                 assert waiting is not None, text
-                door = re.search(r"Bearer (\S+)' (http://\S+)/v1/jobs", text)
+                door = re.search(r"(http://\S+)/login#(\S+)", text)
                 assert door is not None, text
-                answer = httpx.get(f"{door[2]}/v1/jobs", headers={"Authorization": f"Bearer {door[1]}"})
-                assert len(answer.json()["items"]) == 8
+                with httpx.Client(base_url=door[1]) as browser:
+                    assert browser.post("/v1/session", json={"code": door[2]}).json()["role"] == "platform_admin"
+                    assert len(browser.get("/v1/jobs").json()["items"]) == 8
+                    # The link is used up, and it is no token.
+                    assert browser.post("/v1/session", json={"code": door[2]}).status_code == 401
+                    assert browser.post("/v1/session", json={"token": door[2]}).status_code == 401
                 shown = subprocess.run(
                     [command[0], "jobs", "list"],
                     cwd=folder,
@@ -50,6 +57,34 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                 rest, _ = process.communicate(timeout=60)
         assert rest == "Stopped.\n"
         assert process.returncode == 0
+        assert not (Path(folder) / ".fenceline" / "data" / "postmaster.pid").exists()
+
+
+def take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup, which a program obeys, may be around the tests
+
+
+def test_a_closed_terminal_stops_the_embedded_database() -> None:
+    with tempfile.TemporaryDirectory(prefix="fenceline-up-", dir="/tmp") as folder:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("FENCELINE_")}
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [str(Path(sys.executable).parent / "fenceline"), "up"],
+            cwd=folder,
+            env=environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=take_terminal,  # noqa: PLW1509 - two calls, then the program
+        ) as process:
+            os.close(theirs)
+            shown = b""
+            while b"Press Ctrl-C" not in shown:
+                shown += os.read(ours, 4096)
+            os.close(ours)
+            assert process.wait(timeout=60) == 0
         assert not (Path(folder) / ".fenceline" / "data" / "postmaster.pid").exists()
 
 

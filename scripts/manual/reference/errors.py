@@ -1,0 +1,124 @@
+"""Every error code: what it means, and what to do about it."""
+
+import re
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+
+from scripts.manual.reference.markdown import code, table
+
+from fenceline import errors
+from fenceline.server.problems import PROBLEMS
+
+CURES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("cures.toml").read_text("utf-8"))
+
+#: What became of a job or an attempt: `error.code`.
+ENDS = {
+    "error": "The handler raised an exception.",
+    "timeout": "An attempt took longer than its `timeout`.",
+    "lost": "Its worker was not heard of until the lease ended, and no attempts were left.",
+    "crashed": "The process that ran it died.",
+    "quarantined": "It killed its process three times while it ran alone.",
+    "stale": "It gave no sign of life for as long as its lane allows.",
+    "memory_limit": "An isolated handler took more memory than `memory_limit_mb`.",
+    "shutdown": "Its worker had to stop before the handler ended.",
+    "cancelled": "It was cancelled, by a person or by its handler.",
+    "rejected": "Its approval was refused.",
+    "expired": "It had not started by `expires_at`.",
+    "dependency_failed": "A job that it waited for did not succeed.",
+    "plan_hash_mismatch": "Its snapshot is not the one that `requires_hash` names, or its configuration has changed.",
+    "superseded": "A newer version of the resource that it guards was there.",
+    "credentials": "Its identity's credentials could not be had.",
+    "circuit_open": "Of a webhook: its receiver is left alone for a while.",
+    "http_status": "Of a webhook: its receiver answered with an error.",
+}
+#: Ends that have the code of an exception: refused args, steps, sizes.
+SHARED = ("invalid_args", "step_mismatch", "too_large", "invalid_json", "lock_cycle")
+#: In code, after the word `code`: what an end is called.
+SAID = re.compile(r"""(?:\bcode(?:: str)?["']?\s*[,:=]\s*|CANCELLED, )["']([a-z_]+)["']""")
+
+
+def codes_in_source() -> set[str]:
+    """What ends are called where they are made."""
+    source = Path(str(files("fenceline")))
+    places = ("context", "engine", "worker", "sql/functions", "server/webhook_delivery.py")
+    paths = [
+        path for place in places for path in ((source / place).rglob("*.*") if "." not in place else [source / place])
+    ]
+    text = "\n".join(path.read_text("utf-8") for path in paths if path.suffix in {".py", ".sql"})
+    return set(SAID.findall(text)) - {"message"}  # names of members, one after the other
+
+
+def refusals() -> dict[str, tuple[str, type[errors.RefusedError]]]:
+    """Code → SQLSTATE and exception."""
+    return {"refused": ("", errors.RefusedError)} | {
+        kind.code: (state, kind) for state, kind in errors.SQLSTATES.items()
+    }
+
+
+def cause(kind: type[BaseException]) -> str:
+    return " ".join((kind.__doc__ or "").split())
+
+
+def all_exceptions() -> list[type[errors.FencelineError]]:
+    found = [getattr(errors, name) for name in errors.__all__]
+    return [kind for kind in found if isinstance(kind, type) and issubclass(kind, errors.FencelineError)]
+
+
+def exceptions() -> list[type[errors.FencelineError]]:
+    """Those with a code that are no refusals."""
+    return [k for k in all_exceptions() if hasattr(k, "code") and not issubclass(k, errors.RefusedError)]
+
+
+def without_code() -> list[type[errors.FencelineError]]:
+    return [kind for kind in all_exceptions() if not hasattr(kind, "code")]
+
+
+def http_cure(name: str) -> str:
+    return CURES["http"].get(name) or CURES["refusals"].get(name, "")
+
+
+def page() -> str:
+    refused = [
+        [code(name), code(kind.__name__), code(state), cause(kind), CURES["refusals"].get(name, "")]
+        for name, (state, kind) in refusals().items()
+    ]
+    coded = [
+        [
+            code(getattr(kind, "code", "")),
+            code(kind.__name__),
+            cause(kind),
+            CURES["exceptions"].get(getattr(kind, "code", ""), ""),
+        ]
+        for kind in exceptions()
+    ]
+    ends = [[code(name), text, CURES["jobs"].get(name, "")] for name, text in ENDS.items()]
+    answers = [[str(status), code(name), text, http_cure(name)] for name, (status, text) in PROBLEMS.items()]
+    return f"""# Errors
+
+Every error has a code: the same word in Python, SQL, HTTP and the command line. The message names the culprit and what to do; here is more.
+
+## Refusals
+
+The state machine refused a call, and nothing was changed. In Python an exception of `fenceline.errors` (a `RefusedError`), in SQL a SQLSTATE, over HTTP
+`code` or `reason`.
+
+{table(["code", "exception", "SQLSTATE", "cause", "cure"], refused)}
+## Other exceptions
+
+{table(["code", "exception", "cause", "cure"], coded)}
+These have no code; they say that nothing could be asked at all, or tell how a job ended:
+
+{table(["exception", "cause"], [[code(kind.__name__), cause(kind)] for kind in without_code()])}
+## How a job ended
+
+`error.code` of a job that failed or was cancelled, and of its attempts. A job whose handler raised one of the refusals above has that code, as
+{", ".join(map(code, SHARED))}.
+
+{table(["code", "cause", "cure"], ends)}
+## Over HTTP
+
+`application/problem+json` with `code`. None has a side effect.
+
+{table(["status", "code", "cause", "cure"], answers)}
+"""
