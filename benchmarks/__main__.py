@@ -14,10 +14,14 @@ import asyncpg
 
 from benchmarks import (
     args_type,
+    arq_messages,
+    batch_handlers,
     claim_finish,
     client_enqueue,
     client_waiting,
+    dashboard,
     enqueue_bulk,
+    enqueue_each,
     enqueue_single,
     fairness,
     fan_in,
@@ -42,6 +46,7 @@ MEASUREMENTS: dict[str, Measurement] = {
     "claim_finish": claim_finish.measure,
     "wal": wal.measure,
     "enqueue_bulk": enqueue_bulk.measure,
+    "enqueue_each": enqueue_each.measure,
     "enqueue_single": enqueue_single.measure,
     "prune": prune.measure,
     "client_enqueue": client_enqueue.measure,
@@ -55,13 +60,17 @@ MEASUREMENTS: dict[str, Measurement] = {
     "fairness": fairness.measure,
     "fan_in": fan_in.measure,
     "runner_batches": runner_batches.measure,
+    "arq_messages": arq_messages.measure,
 }
-# Why things are as they are (docs/adr): measured when asked for by name.
+# Why things are as they are (docs/adr), and what a handler of another shape gains: measured when asked for by name.
 REASONS: dict[str, Measurement] = {
+    "batch_handlers": batch_handlers.measure,
     "layout": layout.measure,
     "list_indexes": list_indexes.measure,
     "args_type": args_type.measure,
 }
+# Needs Chromium (scripts/install-test-tools): when asked for by name.
+IN_BROWSER: dict[str, Measurement] = {"dashboard": dashboard.measure}
 
 
 def read_arguments() -> argparse.Namespace:
@@ -69,7 +78,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a tenth of the rounds: to see that it works")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
-    parser.add_argument("--only", nargs="+", choices=[*MEASUREMENTS, *REASONS], metavar="NAME", help="run these only")
+    parser.add_argument(
+        "--only", nargs="+", choices=[*MEASUREMENTS, *REASONS, *IN_BROWSER], metavar="NAME", help="run these only"
+    )
     return parser.parse_args()
 
 
@@ -81,7 +92,7 @@ async def run(names: list[str], size: Size) -> tuple[list[Result], str]:
         print(f"{name} …", file=sys.stderr)
         async with fresh_database() as connection:
             version = str(await connection.fetchval("select current_setting('server_version')"))
-            results += await (MEASUREMENTS | REASONS)[name](connection, size)
+            results += await (MEASUREMENTS | REASONS | IN_BROWSER)[name](connection, size)
     return results, version
 
 

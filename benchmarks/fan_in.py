@@ -56,12 +56,12 @@ async def run_fan_in(dsn: str, children: int) -> tuple[Counter[str], float]:
             return number
 
         @app.job()
-        async def whole(*, ctx: Context) -> int:
+        async def whole(ctx: Context) -> int:
             assert all(parent.status == "succeeded" for parent in ctx.parents)
             return sum(parent.result for parent in ctx.parents)
 
         @app.job()
-        async def plan(count: int, *, ctx: Context) -> str:
+        async def plan(ctx: Context, count: int) -> str:
             made = await ctx.enqueue_many(child, [{"number": number} for number in range(count)])
             return (await ctx.enqueue(whole, after={"jobs": made, "policy": "always"})).id
 

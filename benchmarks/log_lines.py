@@ -12,7 +12,7 @@ import asyncpg
 from benchmarks.client_enqueue import dsn_of
 from benchmarks.measure import Result, Size
 from fenceline import Context, Fenceline
-from fenceline.worker.line import Line
+from fenceline.runtime.reconnecting import ReconnectingConnection
 
 HANDLERS = 100
 LINES_PER_SECOND = 10  # of each
@@ -23,13 +23,13 @@ TARGET = 5.0
 def counted() -> Iterator[list[str]]:
     """The SQL of every statement that workers send which are made meanwhile."""
     sent: list[str] = []
-    original = Line.call
+    original = ReconnectingConnection.call
 
-    async def call(line: Line, what: Any) -> Any:
+    async def call(line: ReconnectingConnection, what: Any) -> Any:
         sent.append(what.sql)
         return await original(line, what)
 
-    with mock.patch.object(Line, "call", call):
+    with mock.patch.object(ReconnectingConnection, "call", call):
         yield sent
 
 
@@ -40,7 +40,7 @@ async def measure(connection: asyncpg.Connection, size: Size) -> list[Result]:
     go, stop = asyncio.Event(), asyncio.Event()
 
     @app.job()
-    async def talk(*, ctx: Context) -> None:
+    async def talk(ctx: Context) -> None:
         nonlocal running
         running += 1
         await go.wait()

@@ -16,7 +16,7 @@ from benchmarks import jobs
 from benchmarks.client_enqueue import dsn_of
 from benchmarks.client_waiting import transactions
 from benchmarks.measure import Result, Size
-from fenceline.database import access_calls
+from fenceline.database import calls
 from fenceline.model.public_id import format_id
 from fenceline.model.secret import new_token
 from fenceline.server.run import allow_many_files
@@ -128,7 +128,7 @@ async def measure(connection: asyncpg.Connection, size: Size) -> list[Result]:
     allow_many_files()
     worker_id = await connection.fetchval(jobs.WORKER_SQL)
     token, token_hash = new_token()
-    call = access_calls.create_token(
+    call = calls.tokens.create_token(
         token_hash, role="operator", tenant=None, name="bench", expires_at=None, actor=None
     )
     await connection.fetch(call.sql, *call.parameters)

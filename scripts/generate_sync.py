@@ -14,11 +14,16 @@ from pathlib import Path
 CLIENT = Path(__file__).parent.parent / "src" / "fenceline" / "client"
 #: Async source → blocking twin.
 TWINS = {
-    "job_verbs.py": "sync_job_verbs.py",
-    "verbs.py": "sync_verbs.py",
+    "enqueuer.py": "sync_enqueuer.py",
     "groups.py": "sync_groups.py",
-    "schedule_verbs.py": "sync_schedule_verbs.py",
-    "stats_verbs.py": "sync_stats_verbs.py",
+    "job.py": "sync_job.py",
+    "jobs.py": "sync_jobs.py",
+    "lanes.py": "sync_lanes.py",
+    "locks.py": "sync_locks.py",
+    "schedules.py": "sync_schedules.py",
+    "stats.py": "sync_stats.py",
+    "system.py": "sync_system.py",
+    "watching.py": "sync_watching.py",
 }
 
 HEADER = '''"""The blocking twin of {source}.
@@ -33,10 +38,13 @@ REPLACEMENTS = [
     (r"\basync with\b", "with"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
-    (r"client\.job_verbs import Job", "client.sync_job_verbs import SyncJob"),
+    (r"client\.job import Job", "client.sync_job import SyncJob"),
     (r"\bAsyncIterator\b", "Iterator"),
-    (r"client\.caller import CallerOf", "client.sync_caller import SyncCallerOf"),
-    (r"(?<!Sync)\bCallerOf\b", "SyncCallerOf"),
+    (r"\basynccontextmanager\b", "contextmanager"),
+    (r"runtime\.database import GetDatabase", "client.sync_database import GetSyncDatabase"),
+    (r"\basync for\b", "for"),
+    (r"client\.watching import", "client.sync_watching import"),
+    (r"\bGetDatabase\b", "GetSyncDatabase"),
     (r"\b(Job|Jobs|Lanes|System|Enqueuer|Group|Schedules|Statistics)\b(?=[\[(\",:])(?!\")", r"Sync\1"),
     (r"isinstance\(other, Job\)", "isinstance(other, SyncJob)"),
 ]

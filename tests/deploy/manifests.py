@@ -18,11 +18,16 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def manifests() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every Kubernetes object, by "file/kind"."""
+    """Every Kubernetes object, by "file/kind"; a further one of its kind by "file/kind/name"."""
+    names: set[str] = set()
     for path in sorted(KUBERNETES.rglob("*.yaml")):
         if path.name != "kustomization.yaml":
             for document in documents(path):
-                yield f"{path.relative_to(KUBERNETES)}/{document['kind']}", document
+                name = f"{path.relative_to(KUBERNETES)}/{document['kind']}"
+                if name in names:
+                    name += f"/{document['metadata']['name']}"
+                names.add(name)
+                yield name, document
 
 
 def pods(document: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,8 @@ import pytest
 from tests.deploy.manifests import KUBERNETES, documents, manifests, parse, pods
 
 MANIFESTS = dict(manifests())
+#: A login per program: what a handler can do to the queue is what its worker's login may.
+DSN_OF = {"migrate": "owner-dsn", "server": "server-dsn", "worker": "worker-dsn", "run": "producer-dsn"}
 POD_SPECS = [(name, pod) for name, manifest in MANIFESTS.items() for pod in pods(manifest)]
 OF_KUBERNETES = {name: manifest for name, manifest in MANIFESTS.items() if "keda.sh" not in manifest["apiVersion"]}
 
@@ -18,7 +20,8 @@ def test_everything_asked_for_is_there() -> None:
     kinds = sorted(manifest["kind"] for manifest in MANIFESTS.values())
     assert kinds == sorted(
         ["Deployment", "Deployment", "Service", "PodDisruptionBudget", "PodDisruptionBudget", "CronJob", "Job",
-         "ScaledObject", "ScaledJob", "TriggerAuthentication", "TriggerAuthentication"]
+         "ScaledObject", "ScaledJob", "TriggerAuthentication", "TriggerAuthentication",
+         "NetworkPolicy", "NetworkPolicy", "NetworkPolicy"]
     )  # fmt: skip
 
 
@@ -47,10 +50,13 @@ def test_every_file_is_in_its_kustomization(folder: str) -> None:
 def test_pods_run_commands_that_exist_with_few_rights(name: str, pod: dict[str, Any]) -> None:
     [container] = pod["containers"]
     command, options = parse(container["args"])
-    assert command in ("migrate", "server", "worker", "enqueue")
+    assert command in ("migrate", "server", "worker", "run")
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
-    assert [variable["name"] for variable in container["env"]] == ["FENCELINE_DSN"]
+    assert pod["automountServiceAccountToken"] is False, "a job has no business with the cluster's own API"
+    [variable] = container["env"]
+    assert variable["name"] == "FENCELINE_DSN"
+    assert variable["valueFrom"]["secretKeyRef"]["key"] == DSN_OF[command]
     if command == "worker":
         assert pod["terminationGracePeriodSeconds"] > options["grace"] + 2, "Kubernetes kills before the worker is done"
 
@@ -70,6 +76,32 @@ def test_selectors_meet_their_pods() -> None:
                 assert spec["selector"].items() <= labels[name].items()
             case "ScaledObject":
                 assert spec["scaleTargetRef"]["name"] in labels
+
+
+def test_nobody_connects_to_a_pod_unless_a_policy_says_so() -> None:
+    policies = {
+        manifest["metadata"]["name"]: manifest["spec"]
+        for manifest in MANIFESTS.values()
+        if manifest["kind"] == "NetworkPolicy"
+    }
+    everybody = policies.pop("fenceline")
+    assert everybody["policyTypes"] == ["Ingress"]
+    assert "ingress" not in everybody, "what it selects takes nothing"
+    [kustomization] = documents(KUBERNETES / "base" / "kustomization.yaml")
+    assert everybody["podSelector"]["matchLabels"].items() <= kustomization["labels"][0]["pairs"].items()
+    assert kustomization["labels"][0]["includeTemplates"] is True, "or no pod has the label"
+    ports = {
+        name: [port["port"] for rule in spec["ingress"] for port in rule["ports"]] for name, spec in policies.items()
+    }
+    assert ports == {"fenceline-server": ["http"], "fenceline-worker": ["metrics"]}
+
+
+def test_the_first_token_stays_in_the_pod() -> None:
+    [pod] = pods(MANIFESTS["base/server.yaml/Deployment"])
+    _, options = parse(pod["containers"][0]["args"])
+    [mount], [volume] = pod["containers"][0]["volumeMounts"], pod["volumes"]
+    assert str(options["first_token_file"]).startswith(mount["mountPath"])
+    assert (volume["name"], volume["emptyDir"]["medium"]) == (mount["name"], "Memory")
 
 
 def test_a_pod_per_job_takes_one_job_and_is_content_with_none() -> None:

@@ -1,7 +1,10 @@
 """Dashboard and alerts speak of metrics, and labels, that the program has."""
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,7 +16,7 @@ from tests.deploy.manifests import DEPLOY
 
 from fenceline.client.app import Fenceline
 from fenceline.server.metrics import ServerMetrics
-from fenceline.worker.metrics import Metrics
+from fenceline.worker.worker_metrics import Metrics
 
 #: What Prometheus adds to every sample of ours.
 ADDED_LABELS = {"instance", "job", "le"}
@@ -107,3 +110,16 @@ def test_the_dashboard_can_be_imported() -> None:
     variables = {variable["name"] for variable in found["templating"]["list"]}
     used = set(re.findall(r"\$\{?([a-z]\w*)", json.dumps(found["panels"])))
     assert used <= variables
+
+
+def test_alerts_fire_when_they_should_and_only_then() -> None:
+    """All workers dead, nothing that ends, a job in quarantine; and silence about a fleet at work."""
+    promtool = shutil.which("promtool")
+    if promtool is None and "FENCELINE_REQUIRE_BROWSER" not in os.environ:
+        pytest.skip("promtool is missing: scripts/install-test-tools")
+    assert promtool is not None
+    for command in (["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]):
+        done = subprocess.run(
+            [promtool, *command], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
