@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, TimeoutError, expect  # noqa: A004 - its own
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.dashboard.conftest import sign_in
 from tests.dashboard.queue import Queue, queue_of
-from tests.dashboard.settling import count_requests, settle
+from tests.dashboard.settling import becomes, count_requests, settle
 from tests.dashboard.site import Site
 
 pytestmark = pytest.mark.xdist_group("dashboard accessibility")
@@ -104,9 +104,8 @@ def test_nothing_is_wider_than_the_window(page: Page, jobs: list[str]) -> None:
         settle(page)
         for width in (390, 768, 1280):
             page.set_viewport_size({"width": width, "height": 844})
-            try:  # charts follow a moment later
-                page.wait_for_function("document.documentElement.scrollWidth <= innerWidth", timeout=5000)
-            except TimeoutError:
+            # Charts follow a moment later.
+            if not becomes(page, "document.documentElement.scrollWidth <= innerWidth", seconds=5):
                 too_wide.append((path, width))
     assert too_wide == []
 

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 from tests.dashboard.conftest import Enter
 from tests.dashboard.queue import Queue, queue_of, wait_for
+from tests.dashboard.settling import becomes
 from tests.dashboard.site import Site
 
 pytestmark = pytest.mark.xdist_group("dashboard pages")
@@ -247,7 +248,8 @@ def test_a_chart_whose_script_comes_late_shows_what_came_before(enter: Enter, si
     held["uplot.js"].continue_()
     expect(chart.locator("canvas")).to_be_visible()
     # The line is not all on the ground: something is drawn in the colour of success well above it.
-    page.wait_for_function(
+    assert becomes(
+        page,
         """() => {
             const canvas = document.querySelector("[aria-label^='Throughput'] canvas");
             const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -257,7 +259,7 @@ def test_a_chart_whose_script_comes_late_shows_what_came_before(enter: Enter, si
             }
             return drawn > 5;
         }""",
-        timeout=10_000,
+        seconds=10,
     )
 
 

@@ -429,7 +429,7 @@ async def test_it_says_what_fails_and_when_it_runs_again(
     assert token not in caplog.text
 
 
-async def test_runners_of_two_versions_leave_jobs_to_each_other(live: LiveServer, token: str) -> None:
+async def test_runners_of_two_versions_leave_jobs_to_each_other(live: LiveServer, token: str, connect: Connect) -> None:
     ran: Counter[str] = Counter()
     old, new = unreachable(), unreachable()
 
@@ -441,7 +441,13 @@ async def test_runners_of_two_versions_leave_jobs_to_each_other(live: LiveServer
     async def new_mail(to: str) -> None:
         ran["new"] += 1
 
+    connection = await connect()
+
+    async def both_are_known() -> bool:
+        return bool(await connection.fetchval("select count(*) = 2 from fenceline.worker where runner"))
+
     async with running(new, live.url, token), running(old, live.url, token):
+        await until(both_are_known, "both runners are known")  # one that is alone fails what it does not take
         jobs = [await live.app.enqueue("mail", {"to": "ann", "subject": "x"}) for _ in range(5)]
         jobs += [await live.app.enqueue("mail", {"to": "ann"}) for _ in range(5)]
         assert {(await ended(job)).status for job in jobs} == {"succeeded"}
