@@ -68,13 +68,16 @@ def fenceline_dsn(fenceline_databases: "Databases") -> Iterator[str]:
 @pytest.fixture
 def fenceline_app(request: pytest.FixtureRequest, fenceline_dsn: str) -> "Iterator[TestedApp]":
     """The app under test, on a database of its own: the one that the marker or the setting names, else an empty one."""
+    from fenceline.client.app import Fenceline  # noqa: PLC0415 - as above
     from fenceline.client.application import load_app  # noqa: PLC0415 - as above
-    from fenceline.testing.tested_app import TestedApp, under_test  # noqa: PLC0415 - as above
+    from fenceline.testing.tested_app import under_test  # noqa: PLC0415 - as above
 
     marker = request.node.get_closest_marker(MARKER)
     asked = {} if marker is None else dict(marker.kwargs)
+    if unknown := sorted(asked.keys() - {"app", "delivery"}):
+        raise pytest.UsageError(f"@pytest.mark.{MARKER} has no {', '.join(unknown)}: it takes app= and delivery=")
     name = asked.get("app") or request.config.getini("fenceline_app")
-    app = load_app(name) if name else TestedApp(fenceline_dsn)
+    app = load_app(name) if name else Fenceline(fenceline_dsn)
     with under_test(app, fenceline_dsn, asked.get("delivery", "postgres")) as tested:
         _close_with(request.node, tested)
         yield tested

@@ -11,7 +11,7 @@ from fenceline.testing.clock import NoTestClock
 from fenceline.testing.tested_app import under_test
 
 
-async def test_time_passes_for_retries_delays_and_schedules(app: TestedApp) -> None:
+async def test_time_passes_for_retries_and_delays(app: TestedApp) -> None:
     ticks: list[int] = []
 
     @app.job(retry=Retry(max_attempts=2, backoff="fixed", base=600))
@@ -36,6 +36,43 @@ async def test_time_passes_for_retries_delays_and_schedules(app: TestedApp) -> N
     assert (record.status, ticks) == ("succeeded", [1])
     assert record.finished_at is not None
     assert record.finished_at - record.created_at >= timedelta(hours=2)
+
+
+async def test_time_passes_for_schedules(app: TestedApp) -> None:
+    fired: list[str] = []
+
+    @app.schedule(every=86_400)
+    @app.job
+    async def daily(ctx: Context) -> None:
+        fired.append(str(ctx.job))
+
+    await app.drain()  # the database knows the schedule now
+    fired.clear()  # midnight may have come meanwhile
+    for days in (1, 1, 3):
+        await app.advance(days=days)
+        assert await app.drain() == 1, "one makes up for all the ticks that nobody was there for"
+    assert len(set(fired)) == 3
+
+
+async def test_time_passes_for_waits(app: TestedApp) -> None:
+    @app.job
+    async def ask(ctx: Context) -> str:
+        await ctx.sleep(hours=3)
+        try:
+            return str(await ctx.wait_for("answer", timeout=timedelta(days=1)))
+        except TimeoutError:
+            return "nobody answered"
+
+    answered, ignored = await ask.enqueue(), await ask.enqueue()
+    assert await app.drain() == 2
+    assert await app.drain() == 0
+    await app.advance(hours=3)
+    assert await app.drain() == 2
+    await answered.signal("answer", "yes")
+    assert await app.drain() == 1
+    await app.advance(days=1)
+    assert await app.drain() == 1
+    assert [await answered.result(), await ignored.result()] == ["yes", "nobody answered"]
 
 
 async def test_new_ids_go_by_the_clock_too(app: TestedApp) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fenceline import Cancelled, Context
+from fenceline import Cancelled, Context, SyncContext
 from fenceline.client.app_parts import app_parts
 from fenceline.testing import FakeCredentials, TestedApp
 
@@ -59,3 +59,28 @@ async def test_a_job_that_cannot_run_now_is_told(app: TestedApp) -> None:
 
     with pytest.raises(Exception, match="is scheduled and cannot be run now"):
         await app.make_context(work, run_in=60)
+
+
+async def test_a_def_handler_has_a_context_that_blocks(app: TestedApp) -> None:
+    @app.job
+    def load(ctx: SyncContext, rows: int) -> int:
+        with ctx.phase("count"), ctx.lock("table", 1):
+            ctx.progress(rows, rows)
+        return ctx.step("double", lambda: rows * 2)
+
+    @app.job
+    def pay(ctx: SyncContext) -> str:
+        with ctx.transaction() as conn:
+            conn.execute("create table paid (job text)")
+            conn.result = "paid"
+        return "ignored"
+
+    with pytest.raises(TypeError, match=r"load is a def handler: .* fenceline_app\.sync\.make_context"):
+        await app.make_context(load, {"rows": 4})
+    await app.assert_enqueued("load", count=0)
+    ctx = app.sync.make_context(load, {"rows": 4}, attempt=2)
+    assert (load(ctx, rows=4), ctx.attempt) == (8, 2)
+    assert [step.name for step in await app.jobs.handle(ctx.job).steps()] == ["double"]
+    paying = app.sync.make_context("pay")
+    pay(paying)
+    assert await app.jobs.handle(paying.job).result() == "paid"

@@ -27,6 +27,12 @@ async def test_an_empty_app(fenceline_app, number):
     assert await job.result() == 2 * number
     await fenceline_app.assert_enqueued("double", count=1)
 
+@pytest.mark.fenceline(deliver="inline")
+def test_wrong_name(fenceline_app): ...
+
+@pytest.mark.fenceline(delivery="in-line")
+def test_wrong_delivery(fenceline_app): ...
+
 def test_its_server(fenceline_dsn):
     print("SERVER", fenceline_dsn)
 """
@@ -57,8 +63,9 @@ def test_without_a_server_it_starts_one_and_leaves_nothing(tmp_path: Path, monke
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\nfilterwarnings = error\n")
     (tmp_path / "test_empty.py").write_text(TESTS)
     done = run_pytest(tmp_path, "-rP", "-n", "2")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "5 passed" in done.stdout
+    assert "5 passed, 2 errors" in done.stdout, done.stdout + done.stderr
+    assert "has no deliver: it takes app= and delivery=" in done.stdout
+    assert "a test cannot have the delivery 'in-line': use postgres or inline" in done.stdout
     server = re.search(r"SERVER postgresql://.*?(fenceline-test-\d+-\w+)", done.stdout)
     assert server is not None, done.stdout
     assert [folder for folder in FOLDERS if (Path(folder) / server[1]).exists()] == []

@@ -1,5 +1,6 @@
-"""A context for a handler that a test calls directly: of a real attempt of a real job, in the test's database."""
+"""What a context needs that a test hands to a handler: a real attempt of a real job, in the test's database."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
@@ -8,6 +9,7 @@ from uuid import uuid4
 from fenceline.client.app_parts import app_parts
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.handler import Handler
+from fenceline.client.handler_parts import handler_parts
 from fenceline.context import preparation
 from fenceline.context.attempt import Attempt, Start
 from fenceline.context.attempt_api import SqlAttemptApi
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 LEASE_SECONDS = 3600.0
 
 
-async def make_context(
+async def make_session(
     app: "Fenceline",
     kind: str | Handler[..., Any],
     args: Mapping[str, Any] | None = None,
@@ -33,22 +35,28 @@ async def make_context(
     resume: Any = None,
     cancelled: bool = False,
     **options: Unpack[EnqueueOptions],
-) -> Context:
+) -> Session:
     """Enqueue a job, claim it, and be the one who runs it: everything that the context writes is in the database."""
     job = await app.enqueue(kind, args, **options)
     claimed = await _claim(app, str(job.id))
     session = Session(replace(claimed, number=attempt), SqlAttemptApi(app_parts(app).database().call), app)
-    context = Context(session)
     handler = app_parts(app).handlers.get(claimed.kind)
     if handler is not None:
         await preparation.prepare(session, handler, takes_context=True)
     if resume is not None:
-        await context.checkpoint(resume)
+        await Context(session).checkpoint(resume)
         started = await session.api.starting_state(claimed.job_id, claimed.attempt_id)
         session.start = Start.from_json(started)
     if cancelled:
         session.request_cancel()
-    return context
+    return session
+
+
+def must_be_async(app: "Fenceline", kind: str | Handler[..., Any]) -> None:
+    """Raises TypeError for a `def` handler: its context has to block."""
+    handler = app_parts(app).handlers.get(kind) if isinstance(kind, str) else kind
+    if handler is not None and not inspect.iscoroutinefunction(handler_parts(handler).function):
+        raise TypeError(f"{handler.kind} is a def handler: make its context with fenceline_app.sync.make_context(…)")
 
 
 async def _claim(app: "Fenceline", job_id: str) -> Attempt:

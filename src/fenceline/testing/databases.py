@@ -7,11 +7,9 @@ for all workers of pytest-xdist, that is gone after the run.
 import asyncio
 import os
 import shutil
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -20,8 +18,7 @@ import asyncpg
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.database.migrate import migrate
 from fenceline.testing.clock import movable_clock_sql
-
-T = TypeVar("T")
+from fenceline.testing.loop_thread import LoopThread
 
 #: Nothing here outlives the run, and a database comes and goes with every test.
 QUICK_SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
@@ -37,9 +34,7 @@ class Databases:
         self._given = os.environ.get("FENCELINE_TEST_DSN")
         self._folder = folder
         self._embedded: EmbeddedPostgres | None = None
-        # In a thread of their own: tests have event loops, or none.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="fenceline databases")
-        self._runner = asyncio.Runner()
+        self._loop = LoopThread()
         self._administrator: asyncpg.Connection | None = None
         self._server: str = ""
         self._template: str | None = None
@@ -54,22 +49,18 @@ class Databases:
 
     def create(self) -> str:
         """A fresh, migrated database, whose clock can be moved: its DSN."""
-        return self._run(self._create())
+        return self._loop.run(self._create())
 
     def drop(self, dsn: str) -> None:
         """Drop a database, whoever is connected to it."""
-        self._run(self._drop(_name_in(dsn)))
+        self._loop.run(self._drop(_name_in(dsn)))
 
     def close(self) -> None:
         """Drop the template and leave the server; the last to leave the embedded one stops it."""
-        self._run(self._close())
-        self._thread.submit(self._runner.close).result()
-        self._thread.shutdown()
+        self._loop.run(self._close())
+        self._loop.close()
         if self._embedded is not None:
             self._embedded.stop()
-
-    def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self._thread.submit(self._runner.run, work).result()
 
     async def _create(self) -> str:
         administrator = await self._connect()

@@ -1,11 +1,9 @@
 """An app in a test: the app itself, with verbs that only a test has."""
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, Literal, TypeVar, Unpack, cast
+from typing import Any, TypeVar, Unpack, cast
 
 from fenceline.backends.chosen import ChosenDelivery
 from fenceline.client.app import Fenceline
@@ -15,12 +13,14 @@ from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.handler import Handler
 from fenceline.client.sync_app import SyncFenceline
 from fenceline.context.context import Context
+from fenceline.context.sync_context import SyncContext
 from fenceline.database.dsn import Source
 from fenceline.model.job import JobRecord
 from fenceline.testing.clock import advance_clock
-from fenceline.testing.contexts import make_context
+from fenceline.testing.contexts import make_session, must_be_async
 from fenceline.testing.enqueued import explain_miss, matching
 from fenceline.testing.failures import Failures
+from fenceline.testing.loop_thread import LoopThread
 from fenceline.worker.inline import drain
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ Kind = str | Handler[..., Any]
 class TestedApp(Fenceline):
     """What the fixture `fenceline_app` gives: an app on a database of its own, run by the test itself.
 
-    `sync` has `drain`, `advance` and `assert_enqueued` for `def` tests.
+    `sync` has `drain`, `advance`, `assert_enqueued` and `make_context` for `def` tests.
     """
 
     __test__ = False  # not a class of tests, whatever pytest thinks of its name
@@ -93,28 +93,59 @@ class TestedApp(Fenceline):
 
         Its job is enqueued, with `options`, and claimed, so steps, progress, locks and transactions are real. `attempt`
         is the number that the handler sees, `resume` a checkpoint, `cancelled` whether the job was asked to stop.
+        A `def` handler needs that of `sync.make_context`: TypeError.
         """
-        return await make_context(self, kind, args, attempt=attempt, resume=resume, cancelled=cancelled, **options)
+        must_be_async(self, kind)
+        return Context(
+            await make_session(self, kind, args, attempt=attempt, resume=resume, cancelled=cancelled, **options)
+        )
 
 
 class SyncTestedApp(SyncFenceline):
     """The verbs of `TestedApp` for `def` tests."""
 
     _app: TestedApp
+    _loop: LoopThread | None = None
 
     def drain(self, *, raises: bool = True) -> int:
         """As `TestedApp.drain`."""
-        return drain_blocking(self._app, raises=raises)
+        return self._run(self._app.drain(raises=raises))
 
     def advance(self, by: timedelta | None = None, /, **duration: float) -> None:
         """As `TestedApp.advance`."""
-        alone(self._app, lambda: self._app.advance(by, **duration))
+        self._run(self._app.advance(by, **duration))
 
     def assert_enqueued(
         self, kind: Kind, args: Mapping[str, Any] | None = None, *, count: int | None = None, **facts: Any
     ) -> list[JobRecord]:
         """As `TestedApp.assert_enqueued`."""
-        return alone(self._app, lambda: self._app.assert_enqueued(kind, args, count=count, **facts))
+        return self._run(self._app.assert_enqueued(kind, args, count=count, **facts))
+
+    def make_context(
+        self,
+        kind: Kind,
+        args: Mapping[str, Any] | None = None,
+        *,
+        attempt: int = 1,
+        resume: Any = None,
+        cancelled: bool = False,
+        **options: Unpack[EnqueueOptions],
+    ) -> SyncContext:
+        """As `TestedApp.make_context`, for `def` handlers: `publish(ctx, rows=3)`."""
+        made = make_session(self._app, kind, args, attempt=attempt, resume=resume, cancelled=cancelled, **options)
+        return SyncContext(self._run(made), self._run)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            self._loop = LoopThread()
+        return self._loop.run(work)
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.run(self._app.close())
+            self._loop.close()
+            self._loop = None
+        super().close()
 
 
 async def drain_raising(app: Fenceline, *, raises: bool = True) -> int:
@@ -127,30 +158,28 @@ async def drain_raising(app: Fenceline, *, raises: bool = True) -> int:
 
 
 def drain_blocking(app: Fenceline, *, raises: bool = True) -> int:
-    """As `TestedApp.drain`, of any app, in blocking code."""
-    return alone(app, lambda: drain_raising(app, raises=raises))
-
-
-def alone(app: Fenceline, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Work on an event loop that ends with it, in a thread of its own, and so do the app's connections there."""
-
-    async def work_and_close() -> T:
+    """As `TestedApp.drain`, of any app, in blocking code; its connections end with it."""
+    with LoopThread() as loop:
         try:
-            return await work()
+            return loop.run(drain_raising(app, raises=raises))
         finally:
-            await app.close()
-
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(asyncio.run, work_and_close()).result()
+            loop.run(app.close())
 
 
 @contextmanager
-def under_test(app: Fenceline, dsn: str, delivery: Literal["postgres", "inline"] = "postgres") -> Iterator[TestedApp]:
-    """The app itself, and so its handlers, on another database and with a test's verbs, until the block ends."""
+def under_test(app: Fenceline, dsn: str, delivery: str = "postgres") -> Iterator[TestedApp]:
+    """The app itself, and so its handlers, on another database and with a test's verbs, until the block ends.
+
+    Raises ValueError for an unknown delivery.
+    """
+    if delivery not in {"postgres", "inline"}:
+        raise ValueError(f"a test cannot have the delivery {delivery!r}: use postgres or inline")
     before = app.__class__, app_parts(app).source, app_parts(app).delivery, app.sync.__class__
     credentials = app_parts(app).credential_provider
     app.sync.close()
-    _become(app, TestedApp, Source(dsn), ChosenDelivery(delivery), SyncTestedApp)
+    # What a class of somebody's own adds to `Fenceline` stays.
+    tested = type("TestedApp", (TestedApp, app.__class__), {})
+    _become(app, tested, Source(dsn), ChosenDelivery(delivery), SyncTestedApp)
     try:
         yield cast("TestedApp", app)
     finally:

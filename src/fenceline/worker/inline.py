@@ -2,11 +2,13 @@
 
 from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import app_parts
+from fenceline.client.schedule_decorator import declare_schedules
 from fenceline.database import calls
 from fenceline.delivery.postgres import PostgresDelivery
 from fenceline.engine.engine import Engine
 from fenceline.engine.statistics import RunStatistics
 from fenceline.model.worker_settings import WorkerSettings
+from fenceline.runtime.scheduler import Scheduler
 from fenceline.worker.lifespan import lifespan
 
 #: Nobody renews the lease: a handler may take so long.
@@ -22,13 +24,17 @@ async def drain(app: Fenceline, statistics: RunStatistics | None = None) -> int:
         return count  # a handler enqueues: whoever runs it runs that too
     _draining.add(app)
     engine = Engine(app, PostgresDelivery(app), SETTINGS, isolates=False, statistics=statistics)
+    database = app_parts(app).database()
+    scheduler = Scheduler(database.call)
     try:
         async with lifespan(app):
+            await declare_schedules(app_parts(app))
             await engine.register()
             found = 1
             while found:
                 # What is due, and what the last jobs have brought, has to become claimable first.
-                await app_parts(app).database().call(calls.upkeep.maintain(interval_seconds=0))
+                await scheduler.run_once()
+                await database.call(calls.upkeep.maintain(interval_seconds=0))
                 found = 0
                 while ran := await engine.run_next():
                     found += ran
