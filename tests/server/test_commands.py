@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -141,3 +142,33 @@ def test_the_server_starts_bootstraps_validates_and_stops(run: Run, database: st
         failed = run(*arguments)
         assert failed.returncode != 0
         assert says in failed.stderr
+
+
+def test_runners_that_wait_do_not_hold_up_the_end(database: str, tmp_path: Path) -> None:
+    """They are answered, and nothing is cut off: that would be a traceback in the log of every deployment."""
+    command = [COMMAND, "server", "--no-auth", "--port", "0"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"FENCELINE_DSN": database},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        url = process.stdout.readline().split()[-1]
+        with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor() as pool:
+            runner = client.post("/v1/runners", json={"name": "edge", "lanes": ["default"]}).json()["id"]
+            waits = [
+                pool.submit(client.post, f"/v1/runners/{runner}/wait", json={"lanes": ["default"], "seconds": 60}),
+                pool.submit(client.post, "/v1/jobs/claim", json={"runner_id": runner, "wait": 60}),
+            ]
+            with psycopg.connect(database, autocommit=True) as connection:
+                while connection.execute("select from fenceline.waiter").rowcount == 0:
+                    time.sleep(0.05)
+            time.sleep(0.5)  # the other one leaves no trace
+            process.send_signal(signal.SIGTERM)
+            assert [wait.result().json() for wait in waits] == [{"lanes": []}, {"attempts": [], "suspects": False}]
+        assert process.wait(timeout=60) == 0
+        assert process.stderr.read() == ""

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
+from sse_starlette.sse import AppStatus
 from starlette.middleware.cors import CORSMiddleware
 
 from fenceline.client.app import Fenceline
@@ -97,6 +98,7 @@ ROUTERS: tuple[APIRouter, ...] = (
 
 #: Requests to triggers whose bodies are in memory at a time, before anybody knows whose they are.
 TRIGGER_BODIES, TRIGGER_BODIES_PER_ADDRESS = 64, 16
+STOP_POLL_SECONDS = 0.2
 
 
 class Server:
@@ -163,6 +165,7 @@ class Server:
         )
         tasks.append(asyncio.create_task(listener.run(), name="listener"))
         tasks.append(asyncio.create_task(self.hub.run(), name="streams"))
+        tasks.append(asyncio.create_task(self._answer_waiting_runners(), name="farewell"))
         deliverer = WebhookDeliveries(
             self.database,
             SafePost(allow_http=self.settings.hooks_allow_http, allowed=self.settings.hooks_allow_private),
@@ -184,6 +187,12 @@ class Server:
             await deliverer.close()
             await self.maintenance.close()
             await self.database.close()
+
+    async def _answer_waiting_runners(self) -> None:
+        """When uvicorn is told to stop: it ends this lifespan only after all requests, which runners make last."""
+        while not AppStatus.should_exit:  # noqa: ASYNC110 - a flag, as the streams' own library has it
+            await asyncio.sleep(STOP_POLL_SECONDS)
+        self.ready.close()
 
 
 def refuse_strangers(request: ApiRequest) -> None:

@@ -21,9 +21,11 @@ class Heard(asyncio.Event):
 class ReadyLanes:
     def __init__(self) -> None:
         self._waiting: dict[str, set[Heard]] = {}
+        #: The server is to stop: nobody should be kept waiting any more.
+        self.is_closed = False
 
     async def wait(self, lanes: Sequence[str], seconds: float) -> set[str]:
-        """Until some of the lanes may have got a job (those), or so many seconds have passed (none)."""
+        """Until some of the lanes may have got a job (those), so many seconds have passed or `close` (none)."""
         event = Heard()
         for lane in lanes:
             self._waiting.setdefault(lane, set()).add(event)
@@ -43,4 +45,9 @@ class ReadyLanes:
     def on_notify(self, lane: str) -> None:
         for event in self._waiting.get(lane, ()):
             event.lanes.add(lane)
+            event.set()
+
+    def close(self) -> None:
+        self.is_closed = True
+        for event in {event for events in self._waiting.values() for event in events}:
             event.set()

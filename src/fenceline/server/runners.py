@@ -291,8 +291,8 @@ class Claim:
         looks = 0
         alarms = FalseAlarms()
         while True:
-            # A runner that is gone must not be given jobs.
-            if await self._request.is_disconnected():
+            # A runner that is gone must not be given jobs; neither must one whose server is about to be.
+            if self._request.server.ready.is_closed or await self._request.is_disconnected():
                 return []
             rate_pause = await self._rate_pause()
             left = max(0.0, deadline - time.monotonic())
