@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+import psutil
 import pyte
 
 COLUMNS, LINES = 120, 40
@@ -116,6 +117,18 @@ class Terminal:
         os.close(self._master)
         self._master = -1
         return self._process.wait(seconds)
+
+    def terminate(self, seconds: float = 60.0) -> int:
+        """SIGTERM, and nothing is read meanwhile; the code that the program ends with."""
+        self._process.terminate()
+        return self._process.wait(seconds)
+
+    def is_busy(self, *, for_seconds: float) -> bool:
+        """Whether the program does anything in the time to come."""
+        program = psutil.Process(self._process.pid)
+        before = program.cpu_times()
+        time.sleep(for_seconds)
+        return program.cpu_times() != before
 
     def exit_code(self, seconds: float = 60.0) -> int:
         deadline = time.monotonic() + seconds

@@ -129,6 +129,15 @@ def test_it_ends_with_its_terminal(top: Terminal) -> None:
     assert top.shut() == TERMINATED
 
 
+def test_it_can_be_stopped_when_its_terminal_is_paused(top: Terminal) -> None:
+    """As with Ctrl-S: what it shows is not taken, until it waits for that."""
+    while top.is_busy(for_seconds=1.0):
+        for _ in range(20):
+            top.press("?")
+            time.sleep(0.02)
+    assert top.terminate() == TERMINATED
+
+
 def test_without_a_terminal_it_says_what_to_use_instead(fenceline: Program) -> None:
     assert "fenceline lanes list --json" in fenceline("top").error
 

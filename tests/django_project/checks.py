@@ -73,9 +73,18 @@ def worker() -> Iterator[None]:
         loop.close()
 
 
-class Transactions(TransactionTestCase):
+class QueueTestCase(TransactionTestCase):
+    """Django empties its own tables behind each test; this does as much for the queue."""
+
     def tearDown(self) -> None:
+        for job in app.sync.jobs.each(status=["scheduled", "queued"]):
+            app.sync.jobs.handle(job.id).cancel()
         app.sync.close()
+
+
+class Transactions(QueueTestCase):
+    def tearDown(self) -> None:
+        super().tearDown()
         kill_all_others()
 
     def test_a_rollback_leaves_no_job(self) -> None:
@@ -137,7 +146,7 @@ class Transactions(TransactionTestCase):
         assert job.result() == 1
 
 
-class Tasks(TransactionTestCase):
+class Tasks(QueueTestCase):
     """Django's tasks, as its own tests have it for backends that keep results."""
 
     def test_a_task_is_run_and_its_result_kept(self) -> None:
@@ -207,17 +216,12 @@ class Tasks(TransactionTestCase):
         }
         for name, signal in (("enqueued", task_enqueued), ("started", task_started), ("finished", task_finished)):
             signal.connect(receivers[name])
-        drain(app, raises=False)
-        seen.clear()
         checks_tasks.add.enqueue(1, 2)
         drain(app)
         assert seen == [("enqueued", "READY"), ("started", "RUNNING"), ("finished", "SUCCESSFUL")]
 
 
-class Commands(TransactionTestCase):
-    def tearDown(self) -> None:
-        app.sync.close()
-
+class Commands(QueueTestCase):
     def test_migrate_and_doctor(self) -> None:
         for action, said in (("migrate", "up to date"), ("doctor", "")):
             assert said in run_command(action)
@@ -230,7 +234,7 @@ class Commands(TransactionTestCase):
         assert job.status() == "succeeded"
 
 
-class Admin(TransactionTestCase):
+class Admin(QueueTestCase):
     def setUp(self) -> None:
         self.job = send_receipt.options(labels={"a": "b"}).sync.enqueue(order_id=7)
         self.client.force_login(User.objects.create_superuser("ann"))

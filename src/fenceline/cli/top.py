@@ -1,8 +1,12 @@
 """`fenceline top`: the queue on one screen, and the keys to steer it."""
 
 import asyncio
+import os
 import signal
 import sys
+import threading
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +14,12 @@ from fenceline.cli.options import with_queue
 from fenceline.cli.queue import Queue
 from fenceline.cli.settings import setting_option
 
+if TYPE_CHECKING:
+    from textual.app import App
+
 TERMINATED = 128 + signal.SIGTERM  # as shells say it
+#: How long the screen may take to end in order.
+LAST_SECONDS = 5.0
 
 
 @click.command()
@@ -30,7 +39,22 @@ async def top(queue: Queue, interval: float) -> None:
     except ImportError as error:
         raise click.ClickException("top needs textual: pip install 'fenceline[cli]'") from error
     screen = TopApp(queue, interval)
-    # So ends a closed terminal, too (see hangup): an exception out of a signal handler does not get through textual.
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: screen.exit(return_code=TERMINATED))
+    _end_when_told(screen)
     await screen.run_async()
     sys.exit(screen.return_code or 0)
+
+
+def _end_when_told(screen: "App[None]") -> None:
+    """On SIGTERM, and so when the terminal is closed (see hangup)."""
+    loop = asyncio.get_running_loop()
+
+    def end(*_given: object) -> None:
+        # Not by an exception: out of a signal handler none gets through textual.
+        loop.call_soon_threadsafe(partial(screen.exit, return_code=TERMINATED))
+        # The loop may be waiting for a terminal that takes nothing more, because it is paused or gone: textual writes
+        # from a thread, and waits where that falls behind.
+        last_resort = threading.Timer(LAST_SECONDS, os._exit, (TERMINATED,))
+        last_resort.daemon = True
+        last_resort.start()
+
+    signal.signal(signal.SIGTERM, end)

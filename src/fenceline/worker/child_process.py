@@ -79,6 +79,7 @@ class ChildProcess:
                 watcher.cancel()
             if process.returncode is None:
                 process.kill()
+                await process.wait()  # or asyncio complains that its loop was closed too early
             if self._metrics is not None:
                 self._metrics.forget(process.pid)
             channel.close()
