@@ -7,7 +7,6 @@ from functools import partial
 
 import asyncpg
 from tests.sql.sessions import (
-    Attempt,
     Connect,
     Connection,
     claim,
@@ -20,6 +19,7 @@ from tests.sql.sessions import (
     overlap,
     register,
     status,
+    waits_or_ends,
 )
 
 
@@ -209,18 +209,26 @@ async def nobody_approves_his_own_job(connect: Connect) -> None:
 
 
 async def key_admits_one_while_claims_overlap(connect: Connect) -> None:
-    operator = await connect()
+    """The second claim begins before the first is committed. Were it to count the holders, it would be held up, by a
+    table that somebody locks, before it looks at the line, and go on after that commit with a count from before it.
+    """
+    operator, one, two, locker, observer = await many(connect, 5)
     worker = await register(operator)
     await enqueue(operator, key="k")
-
-    async def enqueue_and_claim(connection: Connection) -> list[Attempt]:
-        await enqueue(connection, key="k")
-        return await claim(connection, worker)
-
-    first, second, waited = await overlap(connect, lambda c: claim(c, worker), enqueue_and_claim)
-    assert len(first) == 1
-    assert second == [], "the key has one holder"
-    assert waited, "whoever counts the holders of a key does so after admissions of the same key under way"
+    first, locks = one.transaction(), locker.transaction()
+    await first.start()
+    assert len(await claim(one, worker)) == 1
+    await enqueue(operator, key="k")
+    await locks.start()
+    locking = asyncio.create_task(locker.execute("lock table fenceline.held"))
+    assert await waits_or_ends(observer, locker, locking)
+    second = asyncio.create_task(claim(two, worker))
+    waited = await waits_or_ends(observer, two, second)
+    await first.commit()
+    await locking
+    await locks.commit()
+    assert await second == [], "the key has one holder"
+    assert not waited, "claims of every lane come by here"
     await maintain(operator)
     assert await count(operator, "key_holder") == 1
     assert await claim(operator, worker) == []

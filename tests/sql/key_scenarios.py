@@ -77,4 +77,32 @@ async def line_stands_while_its_head_is_being_changed(connect: Connect) -> None:
         assert claimed == [following if committed else head]
 
 
-KEY_SCENARIOS = (line_goes_on_without_its_head, line_stands_while_its_head_is_being_changed)
+async def kept_keys_hold_up_no_other(connect: Connect) -> None:
+    """Somebody has the locks of some keys, as a session does that is frozen while it admits: claims and maintenance go
+    on at once, and other keys have their turn.
+    """
+    frozen, operator = await many(connect, 2)
+    worker = await register(operator)
+    await operator.execute("set statement_timeout = '900ms'")  # one such lock may not cost a second, let alone three
+    kept = [await enqueue(operator, key=f"kept {number}") for number in range(3)]
+    async with frozen.transaction():
+        for number in range(3):
+            lock = "select pg_advisory_xact_lock(1179926086, fenceline.key_lock('default', $1))"
+            await frozen.execute(lock, f"kept {number}")
+        plain = await enqueue(operator)
+        assert (await claim_one(operator, worker, limit=9)).job_id == plain
+        free = await enqueue(operator, key="free")
+        for _ in range(2):  # those that are kept fill the first look
+            await operator.execute("select fenceline.admit_keys(0, 3)")
+        assert await status(operator, free) == "queued"
+        assert (await claim_one(operator, worker, limit=9)).job_id == free
+        await maintain(operator)
+    await maintain(operator)
+    assert {attempt.job_id for attempt in await claim(operator, worker, limit=9)} == set(kept)
+
+
+KEY_SCENARIOS = (
+    line_goes_on_without_its_head,
+    line_stands_while_its_head_is_being_changed,
+    kept_keys_hold_up_no_other,
+)

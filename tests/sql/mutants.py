@@ -745,9 +745,23 @@ MUTANTS = (
     mutant(
         "key_admission_without_lock",
         "admit_keys",
-        "not fenceline.take_advisory_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key))",
+        "not pg_try_advisory_xact_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key))",
         "false",
         gate_scenarios.key_admits_one_while_claims_overlap,
+    ),
+    mutant(
+        "claims_wait_for_a_key",
+        "admit_keys",
+        "not pg_try_advisory_xact_lock(",
+        "not fenceline.take_advisory_lock(",
+        key_scenarios.kept_keys_hold_up_no_other,
+    ),
+    mutant(
+        "kept_keys_looked_at_again_and_again",
+        "admit_keys",
+        "if p_since = 0 then",
+        "if false then",
+        key_scenarios.kept_keys_hold_up_no_other,
     ),
     mutant(
         "key_admission_without_count",

@@ -2,9 +2,10 @@
 --
 -- p_since     look only at requests since this id. A claim looks at the last seconds, so that it does not scan dead
 --             entries while something pins vacuum; the resolver looks at all.
--- A key's limit is exact: admissions of one key queue up behind a lock of that key, then count. Keys are locked in
--- order, so that two admissions cannot wait for each other. Who is first in line and is being changed by somebody (an open
--- cancel, say) is not waited for: its line stands until that is over. Returns how many jobs were admitted.
+-- A key's limit is exact: who admits to it has a lock of that key, then counts. Nobody is waited for, because claims of every
+-- lane come by here: a key whose lock another has (who admits to it now, or whose session is frozen in that) is left to the
+-- next look. Nor is who is first in line and is being changed (an open cancel, say): its line stands until that is over.
+-- Returns how many jobs were admitted.
 -- Caller runs in READ COMMITTED: the count must be of after the lock.
 -- roles: none
 create or replace function fenceline.admit_keys(p_since bigint default 0, p_limit integer default 1000) returns integer
@@ -16,23 +17,23 @@ declare
   v_used integer;
   v_taken integer;
   v_again boolean;  -- this key must be looked at again
+  v_done bigint[] := '{}';
   v_admitted fenceline.live[] := '{}';
   v_count integer := 0;
 begin
   for v_keys in
-    with asked as (
-      delete from fenceline.key_check where id = any(array(
-        select c.id from fenceline.key_check c where c.id >= p_since order by c.id limit p_limit
-        for update skip locked))
-      returning tenant, key
-    )
-    select d.tenant, d.key from (select distinct a.tenant, a.key from asked a) d
-    order by fenceline.key_lock(d.tenant, d.key)
+    select a.tenant, a.key, array_agg(a.id) as ids
+    from (select c.id, c.tenant, c.key from fenceline.key_check c where c.id >= p_since order by c.id limit p_limit
+          for update skip locked) a
+    group by a.tenant, a.key
   loop
-    if not fenceline.take_advisory_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key)) then
-      insert into fenceline.key_check (id, tenant, key) values (fenceline.next_id(), v_keys.tenant, v_keys.key);
+    if not pg_try_advisory_xact_lock(1179926086, fenceline.key_lock(v_keys.tenant, v_keys.key)) then
+      if p_since = 0 then  -- to the end, so that a thousand of them do not keep the others from their turn
+        update fenceline.key_check c set id = fenceline.next_id() where c.id = any(v_keys.ids);
+      end if;
       continue;
     end if;
+    v_done := v_done || v_keys.ids;
     v_taken := 0;
     v_again := false;
     select count(*) into v_used from fenceline.key_holder h
@@ -60,6 +61,9 @@ begin
       insert into fenceline.key_check (id, tenant, key) values (fenceline.next_id(), v_keys.tenant, v_keys.key);
     end if;
   end loop;
+  if cardinality(v_done) > 0 then
+    delete from fenceline.key_check c where c.id = any(v_done);
+  end if;
   v_count := cardinality(v_admitted);
   if v_count > 0 then
     delete from fenceline.held where job_id = any(array(select l.job_id from unnest(v_admitted) l));
