@@ -44,6 +44,7 @@ COUNTING = {
     "stop_worker": "1",
     "report_crash": "1",
     "report_death": "1, '{}'",
+    "take_messages": "'arq'",
     "take_lock": "1, gen_random_uuid(), 'space', 'name', gen_random_uuid()",
     "take_outside_lock": "'default', 'space', 'name', gen_random_uuid(), '{}', 10, 'ann'",
 }

@@ -46,6 +46,31 @@ async def job_of_a_deleted_lane_moves_with_its_kind(connect: Connect) -> None:
         await set_lane(operator, new, kinds=[])
 
 
+async def late_job_is_ranked_as_its_lane_says_now(connect: Connect) -> None:
+    """Its enqueue was open while the lane changed: it stands where it would have stood, once upkeep has seen it."""
+    producer, operator = await many(connect, 2)
+    changes: tuple[dict[str, object], ...] = (
+        {"fair": True},
+        {"ageing_seconds": 60},
+        {"fair": False, "ageing_seconds": None},
+        {"fair": True, "ageing_seconds": 60},
+    )
+    rank = "select lane, priority, own_priority, fair from fenceline.ready where job_id = $1"
+    for change in changes:
+        async with producer.transaction():
+            late, other = [await enqueue(producer, lane=lane, priority=-2) for lane in ("interactive", "system")]
+            await set_lane(operator, "interactive", **change)
+        early = await enqueue(operator, lane="interactive", priority=-2)
+        assert await operator.fetchrow(rank, late) != await operator.fetchrow(rank, early)
+        unchanged = await operator.fetchrow(rank, other)
+        await operator.execute("select fenceline.tidy_up(0)")
+        assert await operator.fetchrow(rank, late) == await operator.fetchrow(rank, early)
+        assert await operator.fetchrow(rank, other) == unchanged
+    seqs = "select seq from fenceline.ready where job_id = any($1) order by job_id"
+    first, second = [row["seq"] for row in await operator.fetch(seqs, [late, early])]
+    assert 0 < second - first < 10_000 << 22, "the later one comes later, by less than ten seconds"
+
+
 async def job_that_is_nowhere_is_named(connect: Connect) -> None:
     """It cannot be; should it be, verbs say so instead of looking for ever."""
     operator = await connect()
@@ -98,6 +123,7 @@ async def late_enqueue_is_not_dropped_with_its_day(connect: Connect) -> None:
 
 
 LANE_SCENARIOS = (
+    late_job_is_ranked_as_its_lane_says_now,
     job_of_a_deleted_lane_moves_with_its_kind,
     job_that_is_nowhere_is_named,
     new_slots_count_what_runs_already,

@@ -485,6 +485,20 @@ MUTANTS = (
         refusal_scenarios.a_job_whose_last_taker_goes_fails_after_a_while,
     ),
     mutant(
+        "the_first_refused_looked_at_again_and_again",
+        "verify_refusals",
+        "order by random() limit 1000",
+        "order by o.refused_at limit 1000",
+        refusal_scenarios.those_that_wait_keep_no_other_from_its_turn,
+    ),
+    mutant(
+        "refused_jobs_wait_for_an_open_change",
+        "verify_refusals",
+        "continue when not fenceline.lock_waiting(v_refused.job_id);",
+        "",
+        refusal_scenarios.open_change_of_a_refused_job_holds_up_no_other,
+    ),
+    mutant(
         "due_claim_not_waited_for",
         "await_token",
         "v_seconds <= 0.03",
@@ -1266,6 +1280,20 @@ MUTANTS = (
         "from gone g left join fenceline.lane n",
         "from gone g join fenceline.lane n",
         "open_machine",
+    ),
+    mutant(
+        "job_that_missed_a_change_of_its_lane",
+        "tidy_up",
+        "perform fenceline.rank_late_jobs();",
+        "null;",
+        lane_scenarios.late_job_is_ranked_as_its_lane_says_now,
+    ),
+    mutant(
+        "late_job_without_ageing",
+        "rank_late_jobs",
+        "fenceline.aged_seq(r.seq, r.priority, v_lane.ageing_seconds)",
+        "r.seq",
+        lane_scenarios.late_job_is_ranked_as_its_lane_says_now,
     ),
     mutant(
         "lost_job_looked_for_without_end",

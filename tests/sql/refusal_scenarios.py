@@ -134,9 +134,49 @@ async def a_job_whose_last_taker_goes_fails_after_a_while(connect: Connect) -> N
     assert await db.fetchval("select count(*) from fenceline.refusal") == 0
 
 
+async def refused_by_all(connection: Connection, count: int) -> list[int]:
+    """Jobs that the only worker has refused a while ago, and that the next look should see fail."""
+    old, new = await sign_on(connection, OLD, kinds=["work"]), await sign_on(connection, NEW, kinds=["work"])
+    jobs = [await enqueue(connection, path="a", chunk=1) for _ in range(count)]
+    for attempt in await claim(connection, new, limit=count):
+        await refuse(connection, attempt)
+    await connection.execute("select fenceline.stop_worker($1)", old)
+    await connection.execute("update fenceline.refusal set refused_at = refused_at - interval '2 minutes'")
+    return jobs
+
+
+async def those_that_wait_keep_no_other_from_its_turn(connect: Connect) -> None:
+    """A thousand that were refused earlier, of a kind that nobody knows now: for them all is still open."""
+    db = await connect()
+    (job,) = await refused_by_all(db, 1)
+    await db.execute(
+        "insert into fenceline.refusal (job_id, signatures, refused_at) "
+        "select unnest(job_ids), '{x}', now() - interval '3 minutes' "
+        "from fenceline.enqueue_many('gone', array_fill(cast('{}' as json), array[1000]))"
+    )
+    for _ in range(10):
+        await db.execute("select fenceline.maintain(0)")
+    assert await status(db, job) == "failed"
+    assert await db.fetchval("select count(*) from fenceline.ready") == 1000
+
+
+async def open_change_of_a_refused_job_holds_up_no_other(connect: Connect) -> None:
+    user, db = await connect(), await connect()
+    held, free = await refused_by_all(db, 2)
+    blocked = "select fenceline.maintain(0) ->> 'blocked'"
+    async with user.transaction():
+        await user.execute("select fenceline.reprioritise_job($1, 3)", held)
+        assert await db.fetchval(blocked) == "[]"
+        assert [await status(db, job) for job in (held, free)] == ["queued", "failed"]
+    assert await db.fetchval(blocked) == "[]"
+    assert await status(db, held) == "failed"
+
+
 REFUSAL_SCENARIOS = (
     a_refused_job_goes_to_whom_it_fits,
     a_job_that_nobody_takes_fails,
     who_refused_is_remembered_until_all_have,
     a_job_whose_last_taker_goes_fails_after_a_while,
+    those_that_wait_keep_no_other_from_its_turn,
+    open_change_of_a_refused_job_holds_up_no_other,
 )

@@ -267,6 +267,17 @@ async def test_upkeep_is_due_once_a_minute(queue: Queue) -> None:
     assert await queue.call("upkeep") == 0
 
 
+async def test_ticks_are_forgotten_faster_than_hundreds_of_schedules_make_them(queue: Queue) -> None:
+    await queue.sql(
+        "insert into fenceline.schedule_tick (schedule, tick_at, outcome, decided_at) "
+        "select 's', t.at, 'fired', t.at from generate_series(1, 20000) n "
+        "cross join lateral (select fenceline.clock() - interval '9 days' + make_interval(secs => n) as at) t"
+    )
+    await queue.sql("insert into fenceline.schedule_tick values ('s', fenceline.clock(), 'fired', fenceline.clock())")
+    assert await queue.call("tidy_up", 0) is True
+    assert await queue.sql("select count(*) from fenceline.schedule_tick") == 1
+
+
 async def test_nothing_that_is_kept_of_a_job_is_forgotten_to_be_forgotten(queue: Queue) -> None:
     """A table that is new and has a job's id belongs into both ways to forget a job, or is a live job's only."""
     rows = await queue.connection.fetch(

@@ -109,7 +109,7 @@ begin
     elsif v_lane.fair then
       v_pick := fenceline.pick_fair(p_lane, v_kinds, v_limit, p_alone, v_claimer);
       if cardinality(v_pick.rows) = 0 then
-        -- A job whose enqueue was open while the lane became fair is not marked as such: it comes last, but it comes.
+        -- A job whose enqueue was open while the lane became fair comes last until it is marked as such (rank_late_jobs).
         v_pick := fenceline.pick_ready(p_lane, v_kinds, v_limit, p_alone, null, null, v_claimer);
       end if;
     elsif p_floor_priorities is null or v_lane.ageing_seconds is not null

@@ -2,7 +2,7 @@
 --
 -- In a fair lane they are found by ready_fair, however many jobs others have there; in any other lane the scan walks over
 -- the jobs of other tenants that come first. So it does in a fair lane when nothing is found: a job whose enqueue was open
--- while the lane became fair is not marked as such. The round robin of a fair lane does not count these claims.
+-- while the lane became fair is marked as such some time later (rank_late_jobs). The round robin of a fair lane does not count these claims.
 -- Plans: always in the order of an index. Without statistics two equalities look so selective that sorting seems cheap.
 -- roles: none
 create or replace function fenceline.pick_tenant(

@@ -1,4 +1,4 @@
--- Forgets ticks that are older than the general retention, some at a time.
+-- Forgets ticks that are older than the general retention: at a time more than any fleet makes in a minute.
 -- roles: none
 create or replace function fenceline.prune_ticks() returns void
 language sql as $$
@@ -6,5 +6,5 @@ language sql as $$
   where t.ctid = any (array(
     select o.ctid from fenceline.schedule_tick o
     where o.decided_at < fenceline.clock() - make_interval(secs => (select s.retention_seconds from fenceline.setting s))
-    limit 10000));
+    limit 100000));
 $$;
