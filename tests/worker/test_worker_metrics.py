@@ -42,7 +42,7 @@ def test_children_are_added_up_and_forgotten() -> None:
     metrics = Metrics()
     for pid in (1, 2):
         statistics = RunStatistics()
-        statistics.ended = {("work", "succeeded"): 3}
+        statistics.ended["work", "succeeded"] = 3
         statistics.claimed = 3
         counts = {**statistics.take(), "running": 2, "waiting": 1, "lost_places": 0}
         metrics.update(pid, counts)

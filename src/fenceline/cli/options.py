@@ -68,7 +68,7 @@ def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[.
     ) -> None:
         import asyncio
 
-        from fenceline.cli.open_queue import open_queue
+        from fenceline.cli.queue import open_queue
 
         ctx = click.get_current_context()
         chosen = choose(ctx, dsn, url)

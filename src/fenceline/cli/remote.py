@@ -53,7 +53,7 @@ class NotAllowed(FencelineError):
 
 
 class RemoteQueue:
-    """See `Queue`. What it does is audited under the token's name."""
+    """What each method does, `DirectQueue` says. It is audited under the token's name."""
 
     def __init__(self, url: str, token: str | None) -> None:
         try:

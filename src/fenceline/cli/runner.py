@@ -92,7 +92,7 @@ def runner(
     from fenceline.client.application import load_app
     from fenceline.model.worker_settings import WorkerSettings
     from fenceline.worker.in_process import InProcessWorker
-    from fenceline.worker.logs import configure_worker_logging
+    from fenceline.worker.own_process import configure_worker_logging
 
     try:
         settings = WorkerSettings(

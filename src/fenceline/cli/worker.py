@@ -70,7 +70,7 @@ def worker(
     """
     from fenceline.client.application import load_app
     from fenceline.model.worker_settings import WorkerSettings
-    from fenceline.worker.logs import configure_worker_logging
+    from fenceline.worker.own_process import configure_worker_logging
     from fenceline.worker.supervisor import Supervisor
     from fenceline.worker.worker_metrics import Metrics
 

@@ -28,14 +28,6 @@ class AttemptApi(Protocol):
         """Carry out an operation of `calls.context.OPERATIONS`. Raises RefusedError, StaleAttempt among them."""
         ...
 
-    async def starting_state(self, job_id: int, attempt_id: UUID) -> dict[str, Any]:
-        """What earlier attempts and other jobs left: see `Start`."""
-        ...
-
-    async def snapshot_hash(self, job_id: int, attempt_id: UUID, snapshot: str) -> str:
-        """The hash of a configuration, given as JSON text."""
-        ...
-
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
         """Write lines and progress now."""
         ...
@@ -64,12 +56,6 @@ class SqlAttemptApi:
             with contextlib.suppress(ConnectionLost, RefusedError):  # for the job's timeline: nothing depends on it
                 await self._run(calls.attempts.note_refused_writes([job_id], [attempt_id], operation))
             raise
-
-    async def starting_state(self, job_id: int, attempt_id: UUID) -> dict[str, Any]:  # noqa: ARG002 - the protocol's
-        return await self._run(calls.attempts.attempt_start(job_id))
-
-    async def snapshot_hash(self, job_id: int, attempt_id: UUID, snapshot: str) -> str:  # noqa: ARG002 - as above
-        return await self._run(calls.context.snapshot_hash(snapshot))
 
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
         call = calls.attempts.report_attempts([job_id], [attempt_id], [report.lines or None], [report.progress])

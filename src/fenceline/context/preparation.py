@@ -44,7 +44,9 @@ async def prepare(session: "Session", handler: "Handler[Any, Any]", *, takes_con
     if not is_needed(attempt, takes_context=takes_context):
         return
     if takes_context and attempt.has_past:
-        session.start = Start.from_json(await session.api.starting_state(attempt.job_id, attempt.attempt_id))
+        session.start = Start.from_json(
+            await session.api.execute(attempt.job_id, attempt.attempt_id, "attempt_start", {})
+        )
     if attempt.details.get("requires_hash") and handler_parts(handler).snapshot_provider is not None:
         await _compare(session, handler, attempt.details["requires_hash"])
     identity = attempt.details.get("identity")
@@ -57,7 +59,8 @@ async def _compare(session: "Session", handler: "Handler[Any, Any]", required: s
     snapshot = await asyncio.to_thread(
         handler_parts(handler).current_snapshot, args
     )  # it may read files, or ask a service
-    current = await session.api.snapshot_hash(session.attempt.job_id, session.attempt.attempt_id, to_json(snapshot))
+    attempt, values = session.attempt, {"snapshot": to_json(snapshot)}
+    current = await session.api.execute(attempt.job_id, attempt.attempt_id, "snapshot_hash", values)
     if current != required:
         raise PlanHashMismatch(
             f"the configuration has changed since it was planned: hash {required} was required, it is {current} now"

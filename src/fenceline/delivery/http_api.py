@@ -40,17 +40,6 @@ class HttpAttemptApi:
             raise
         return _READ[operation](answer) if operation in _READ else None
 
-    async def starting_state(self, job_id: int, attempt_id: UUID) -> dict[str, Any]:
-        start: dict[str, Any] = await self._client.ask(
-            "GET", f"/v1/jobs/{format_id(job_id)}/start", attempt_id=attempt_id
-        )
-        return start
-
-    async def snapshot_hash(self, job_id: int, attempt_id: UUID, snapshot: str) -> str:
-        path = f"/v1/jobs/{format_id(job_id)}/snapshot-hash"
-        answer = await self._client.ask("POST", path, f'{{"snapshot": {snapshot}}}', attempt_id=attempt_id)
-        return str(answer["hash"])
-
     async def report(self, job_id: int, attempt_id: UUID, report: Report) -> None:
         await self.send_reports([(job_id, attempt_id, report)])
 
@@ -95,36 +84,41 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "create_callback": lambda answer: answer["expires_at"],
     "take_lock": lambda answer: answer["held"],
     "guard_newer": lambda answer: answer["newer"],
+    "attempt_start": lambda answer: answer,
+    "snapshot_hash": lambda answer: answer["hash"],
+}
+#: Method and path below the job of operations whose values are the request's body as they are.
+_AS_IT_IS = {
+    "list_steps_ahead": ("PUT", "steps"),
+    "move_items": ("PUT", "items"),
+    "begin_wait": ("POST", "waits"),
+    "create_callback": ("POST", "callbacks"),
+    "take_lock": ("POST", "locks"),
+    "guard_newer": ("POST", "guard"),
 }
 
 
-def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | None]:  # noqa: C901, PLR0911 - a table
+def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | None]:  # noqa: PLR0911 - a table
     """Method, path below the job, and body of an operation. Values that are JSON text already go in as they are."""
+    if operation in _AS_IT_IS:
+        return *_AS_IT_IS[operation], json_object(**values)
     match operation:
         case "record_step":
             body = json_object(raw={"result": values.get("result"), "error": values.get("error")},
                            args_hash=values.get("args_hash"), ran_seconds=values.get("ran_seconds"))  # fmt: skip
             return "PUT", f"steps/{quote(values['name'], safe='')}", body
-        case "list_steps_ahead":
-            return "PUT", "steps", json_object(names=values["names"])
         case "save_checkpoint":
             return "PUT", "checkpoint", json_object(raw={"state": values["state"]})
         case "set_progress" if values.get("phase") is not None:
             return "PUT", "phase", json_object(phase=values["phase"])
         case "set_progress":
             return "PUT", "progress", _progress(json.loads(values["progress"]))
-        case "move_items":
-            return "PUT", "items", json_object(**values)
-        case "begin_wait":
-            return "POST", "waits", json_object(**values)
-        case "create_callback":
-            return "POST", "callbacks", json_object(**values)
-        case "take_lock":
-            return "POST", "locks", json_object(**values)
         case "release_lock":
             return "DELETE", f"locks/{values['owner']}", None
-        case "guard_newer":
-            return "POST", "guard", json_object(**values)
+        case "attempt_start":
+            return "GET", "start", None
+        case "snapshot_hash":
+            return "POST", "snapshot-hash", json_object(raw=values)
         case "add_children":
             many = f"[{', '.join(values['args'])}]"
             raw = {"many": many, "options": values.get("options"), "defaults": values.get("defaults")}

@@ -7,21 +7,23 @@ that a bad job fails the others once and not for ever; and so have suspects.
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 from fenceline.context import preparation
 from fenceline.context.attempt import Attempt, Ending
+from fenceline.context.batch_part import BatchPart
+from fenceline.context.failure import ending_of
 from fenceline.context.sync_context import SyncContext, wait_on
-from fenceline.engine.gathered import Gathered, Member
 from fenceline.engine.handler_call import HandlerCall
 from fenceline.engine.handler_plan import HandlerPlan
-from fenceline.engine.loop_turns import Turns
 from fenceline.engine.places import Places
 from fenceline.engine.running_attempt import RunningAttempt
-from fenceline.engine.running_board import RunningBoard
-from fenceline.model.worker_settings import MOST_TOGETHER
+from fenceline.errors import Cancelled, InvalidResult, StaleAttempt, TooLarge
+from fenceline.model.outcome import Mode, Outcome
+from fenceline.model.worker_settings import MAX_TOGETHER
 
 log = logging.getLogger("fenceline.worker")
 
@@ -29,7 +31,7 @@ log = logging.getLogger("fenceline.worker")
 def most_together(plans: Iterable[HandlerPlan], concurrency: int) -> int:
     """How many jobs of batches a process holds: a batch of each kind at work, and one that gathers."""
     sizes = [plan.batch.size for plan in plans if plan.batch is not None]
-    return min(max(concurrency, 2 * sum(sizes)), MOST_TOGETHER)
+    return min(max(concurrency, 2 * sum(sizes)), MAX_TOGETHER)
 
 
 def runs_alone(attempt: Attempt) -> bool:
@@ -37,12 +39,82 @@ def runs_alone(attempt: Attempt) -> bool:
     return attempt.number > 1 or attempt.alone
 
 
+@dataclass(slots=True, eq=False)
+class Member:
+    running: RunningAttempt
+    part: BatchPart
+    end: "asyncio.Future[Ending]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Gathered:
+    def __init__(self, size: int) -> None:
+        """`size`: of how many jobs it is full."""
+        self._size = size
+        self.due = asyncio.Event()  # it waits for no more jobs
+        self.begun = asyncio.Event()  # nobody joins any more
+        self.on_deserted: Callable[[], None] | None = None  # nobody waits for the call any more
+        self._complete = asyncio.Event()  # whoever has joined is ready for the call, or has left
+        self._joined = 0  # and have not left
+        self._members: list[Member] = []
+
+    def join(self) -> None:
+        self._joined += 1
+        if self.is_full:
+            self.due.set()
+
+    @property
+    def is_full(self) -> bool:
+        return self._joined >= self._size
+
+    def leave(self) -> None:
+        self._joined -= 1
+        self._check()
+
+    async def begin(self) -> list[Member]:
+        """Nobody joins any more; those who take part in the call."""
+        self.begun.set()
+        self._check()
+        await self._complete.wait()
+        self._members = [member for member in self._members if not member.end.done()]
+        return self._members
+
+    async def arrive(self, member: Member) -> Ending:
+        """Ready for the call; how its job has ended."""
+        self._members.append(member)
+        self._check()
+        try:
+            return await member.end
+        except asyncio.CancelledError:
+            if self.on_deserted is not None and all(other.end.cancelled() for other in self._members):
+                self.on_deserted()  # they were stopped, or their time is over
+            raise
+
+    def end(self, error: BaseException | None) -> None:
+        """The call has returned, or raised."""
+        self.on_deserted = None
+        failed: Ending | None = None
+        for member in self._members:
+            part = member.part
+            if member.end.done():
+                continue
+            if error is None or part.is_decided or part.session.transaction_done is not None:
+                member.end.set_result(part.ending())
+            elif isinstance(error, Cancelled | asyncio.CancelledError):
+                member.end.set_exception(error)  # why, its own attempt knows
+            else:
+                failed = failed or _failure(member, error, alone=len(self._members) == 1)
+                member.end.set_result(failed._replace(attempt=member.running.attempt))
+
+    def _check(self) -> None:
+        if self.begun.is_set() and len(self._members) == self._joined:
+            self._complete.set()
+
+
 class Batches:
-    def __init__(self, call: HandlerCall, places: Places, board: RunningBoard, most_threads: int) -> None:
+    def __init__(self, call: HandlerCall, places: Places) -> None:
         self._call = call
         self._places = places
-        self._board = board
-        self._threads = asyncio.Semaphore(most_threads)
+        self._threads = asyncio.Semaphore(places.limit_of(Mode.THREAD))
         self._gathering: dict[str, Gathered] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._hurried = False
@@ -127,7 +199,7 @@ class Batches:
     async def _on_loop(self, plan: HandlerPlan, members: list[Member]) -> None:
         first, parts = members[0].running, [member.part for member in members]
         call = plan.around(first.context, lambda: plan.call_together(parts))
-        await Turns(call, first, self._board)
+        await self._call.in_turns(first, call)
 
     async def _in_thread(self, plan: HandlerPlan, members: list[Member]) -> None:
         first, parts = members[0].running, [member.part for member in members]
@@ -139,3 +211,15 @@ class Batches:
                 first, lambda: plan.around_blocking(blocking, lambda: plan.call_together_blocking(parts, wait))
             ),
         )
+
+
+def _failure(member: Member, error: BaseException, *, alone: bool) -> Ending:
+    """How all jobs end of which the handler had not said anything when it raised this."""
+    attempt = member.running.attempt
+    if isinstance(error, StaleAttempt):
+        # One of them has lost its claim, and its attempt is over. The others have done nothing wrong.
+        return Ending(attempt, outcome=Outcome.RELEASED)
+    failed = ending_of(attempt, error)
+    if isinstance(error, InvalidResult | TooLarge) and not alone:
+        return failed._replace(outcome=Outcome.FAILED)  # of one of them: each is tried alone
+    return failed

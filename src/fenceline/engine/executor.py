@@ -27,7 +27,6 @@ from fenceline.context.session import Session
 from fenceline.engine.batches import Batches, most_together, runs_alone
 from fenceline.engine.handler_call import HandlerCall
 from fenceline.engine.handler_plan import HandlerPlan, plans_of
-from fenceline.engine.loop_turns import Turns
 from fenceline.engine.places import ALONE, Places
 from fenceline.engine.running_attempt import IsolatedRuns, RunningAttempt
 from fenceline.engine.running_board import OVERDUE_SECONDS, RunningBoard
@@ -92,8 +91,8 @@ class Executor:
         modes = {kind: plan.mode for kind, plan in self._plans.items()}
         together = most_together(self._plans.values(), settings.concurrency)
         self.places = Places(settings, modes, has_isolation=isolated is not None, together=together)
-        call = HandlerCall(api, self.places.threads, settings.threads)
-        self.batches = Batches(call, self.places, board, settings.threads)
+        call = HandlerCall(api, self.places, board)
+        self.batches = Batches(call, self.places)
         self._ways = {Mode.LOOP: call.on_loop, Mode.THREAD: call.in_thread, Mode.BATCH: self.batches.run}
         if isolated is not None:
             self._ways[Mode.ISOLATED] = isolated.run
@@ -189,14 +188,12 @@ class Executor:
 
     async def _execute(self, running: RunningAttempt) -> None:
         attempt = running.attempt
-        run = self._ways[running.mode]
-        is_on_loop = running.mode is Mode.LOOP
         limit = running.limit = asyncio.timeout(None)
         try:
             async with limit:
                 if running.mode not in NOT_AT_ONCE:
                     await running.begin()
-                ending = await (Turns(run(running), running, self._board) if is_on_loop else run(running))
+                ending = await self._ways[running.mode](running)
             if limit.expired() or (running.plan.inline and running.is_late()):
                 ending = timed_out(attempt)  # it went on although it was told to stop, or could not be told
         except BaseException as error:  # whatever a handler raises is its job's failure, `exit()` too

@@ -20,7 +20,7 @@ from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.failure import describe
 from fenceline.delivery.contract import Delivery, Verdict
 from fenceline.engine.statistics import RunStatistics
-from fenceline.engine.voice import JobsVoice
+from fenceline.engine.voice import log_endings
 from fenceline.errors import DatabaseBusy, FencelineError, RefusedError, ResourceLocked
 from fenceline.model.outcome import Outcome
 
@@ -36,8 +36,7 @@ class Finisher:
         self._delivery = delivery
         self._statistics = statistics
         self._on_sent = on_sent
-        self._voice = JobsVoice(delivery)
-        self._accepted: list[Ending] = []  # and not yet told
+        self._accepted: list[Ending] = []  # and not yet in the log
         self._endings: list[Ending] = []
         self._sending: list[Ending] = []
         self._aside: list[Ending] = []
@@ -92,7 +91,7 @@ class Finisher:
         self._on_sent()
         if self._accepted:
             accepted, self._accepted = self._accepted, []
-            await self._voice.tell(accepted)
+            await log_endings(accepted, self._delivery)
         if not self._endings:
             self._changed.clear()
             if not self._aside:

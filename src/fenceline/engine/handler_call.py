@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
 from typing import Any
 
@@ -13,19 +13,61 @@ from fenceline.context.endings import ending_with
 from fenceline.context.log_lines import current_session
 from fenceline.context.sync_context import SyncContext, wait_on
 from fenceline.context.transaction import Transaction
+from fenceline.engine.places import Places
 from fenceline.engine.running_attempt import RunningAttempt
-from fenceline.engine.threads import Threads
+from fenceline.engine.running_board import RunningBoard
+from fenceline.model.outcome import Mode
 
 log = logging.getLogger("fenceline.worker")
 
 
+class Turns:
+    """Awaits a coroutine and shows on the board when it has its turn on the event loop, so that a handler that does not
+    give it back is known. The turns of tasks that the handler starts are not shown.
+    """
+
+    __slots__ = ("_board", "_coroutine", "_running")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], running: RunningAttempt, board: RunningBoard) -> None:
+        self._coroutine = coroutine
+        self._running = running
+        self._board = board
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        coroutine, running, board = self._coroutine, self._running, self._board
+        value: Any = None
+        error: BaseException | None = None
+        while True:
+            board.enter(running.place)
+            try:
+                awaited = coroutine.send(value) if error is None else coroutine.throw(error)
+            except StopIteration as returned:
+                return returned.value
+            finally:
+                board.enter(None)
+            value, error = None, None
+            try:
+                value = yield awaited
+            except BaseException as thrown:  # noqa: BLE001 - the coroutine's to deal with, GeneratorExit too
+                error = thrown
+
+
 class HandlerCall:
-    def __init__(self, api: AttemptApi, threads: Threads, most_threads: int) -> None:
+    def __init__(self, api: AttemptApi, places: Places, board: RunningBoard) -> None:
         self._api = api
-        self._threads = threads
-        self._most_threads = most_threads
+        self._threads = places.threads
+        self._most_threads = places.limit_of(Mode.THREAD)
+        self._board = board
+
+    async def in_turns(self, running: RunningAttempt, work: Coroutine[Any, Any, Any]) -> Any:
+        """What a handler does on the loop; that of `running`, or of the batch whose first job it is."""
+        return await Turns(work, running, self._board)
 
     async def on_loop(self, running: RunningAttempt) -> Ending:
+        ended: Ending = await self.in_turns(running, self._on_loop(running))
+        return ended
+
+    async def _on_loop(self, running: RunningAttempt) -> Ending:
         plan, attempt, session, context = running.plan, running.attempt, running.session, running.context
         current_session.set(session)
         await preparation.prepare(session, plan.handler, takes_context=plan.takes_context)

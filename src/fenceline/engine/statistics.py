@@ -2,6 +2,7 @@
 
 import logging
 from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,9 +38,9 @@ class RunStatistics:
         self._by_kind = by_kind
         self.claimed = 0
         self.stale = 0
-        self.outcomes: dict[Outcome, int] = {}
-        self.ended: dict[tuple[str, str], int] = {}
-        self.run_times: dict[str, RunTimes] = {}
+        self.outcomes: Counter[Outcome] = Counter()
+        self.ended: Counter[tuple[str, str]] = Counter()
+        self.run_times: defaultdict[str, RunTimes] = defaultdict(RunTimes)
         self._taken = (0, 0)  # of claimed and stale
 
     @property
@@ -50,7 +51,7 @@ class RunStatistics:
     def note_ended(self, endings: Sequence[Ending]) -> None:
         """Ends that were accepted: one that came too late is nobody's success."""
         for ending in endings:
-            self.outcomes[ending.outcome] = self.outcomes.get(ending.outcome, 0) + 1
+            self.outcomes[ending.outcome] += 1
             if self._by_kind:
                 self._note_kind(ending)
 
@@ -59,12 +60,9 @@ class RunStatistics:
         log.warning("stale_attempt: the ending of attempt %s was refused", attempt.attempt_id)
 
     def _note_kind(self, ending: Ending) -> None:
-        kind = ending.attempt.kind
-        self.ended[kind, ending.outcome] = self.ended.get((kind, ending.outcome), 0) + 1
+        self.ended[ending.attempt.kind, ending.outcome] += 1
         if ending.ran_seconds is not None:
-            if kind not in self.run_times:
-                self.run_times[kind] = RunTimes()
-            self.run_times[kind].add(ending.ran_seconds)
+            self.run_times[ending.attempt.kind].add(ending.ran_seconds)
 
     def take(self) -> dict[str, Any]:
         """What was counted since the last time, as JSON."""
@@ -75,13 +73,14 @@ class RunStatistics:
             "run_times": [[kind, times.counts, times.total] for kind, times in self.run_times.items()],
         }
         self._taken = (self.claimed, self.stale)
-        self.ended, self.run_times = {}, {}
+        self.ended.clear()
+        self.run_times.clear()
         return taken
 
     def merge(self, taken: dict[str, Any]) -> None:
         self.claimed += taken["claimed"]
         self.stale += taken["stale"]
         for kind, outcome, count in taken["ended"]:
-            self.ended[kind, outcome] = self.ended.get((kind, outcome), 0) + count
+            self.ended[kind, outcome] += count
         for kind, counts, total in taken["run_times"]:
-            self.run_times.setdefault(kind, RunTimes()).merge(counts, total)
+            self.run_times[kind].merge(counts, total)

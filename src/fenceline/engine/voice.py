@@ -66,29 +66,22 @@ class WorkerVoice:
         log.info("stopped: app %s, after %s s", self._fields["app"], seconds, extra={"fields": fields})
 
 
-class JobsVoice:
+async def log_endings(endings: Sequence[Ending], delivery: Delivery) -> None:
     """How attempts ended, once that is in the database: only then it is known what follows."""
-
-    def __init__(self, delivery: Delivery) -> None:
-        self._delivery = delivery
-
-    async def tell(self, endings: Sequence[Ending]) -> None:
-        says_all = jobs_log.isEnabledFor(logging.INFO)
-        worth = [e for e in endings if says_all or e.outcome in _TOLD]
-        failed = [e for e in worth if e.outcome in _TOLD]
-        ends = await self._delivery.find_ends(failed) if failed else {}
-        for ending in worth:
-            if ending.outcome in _TOLD:
-                _say_failed(ending, ends.get(ending.attempt.attempt_id, _UNKNOWN))
-            else:
-                _say_ended(ending)
+    failed = [ending for ending in endings if ending.outcome in _FAILURES]
+    ends = await delivery.find_ends(failed) if failed else {}
+    logs_all = jobs_log.isEnabledFor(logging.INFO)
+    for ending in endings if logs_all else failed:
+        if ending.outcome in _FAILURES:
+            _log_failed(ending, ends.get(ending.attempt.attempt_id, _UNKNOWN))
+        else:
+            _log_ended(ending)
 
 
-#: Ends that are told unless nobody wants to hear of failures.
-_TOLD = frozenset({Outcome.FAILED, Outcome.FAILED_FOR_GOOD, Outcome.REFUSED, Outcome.CRASHED})
+_FAILURES = frozenset({Outcome.FAILED, Outcome.FAILED_FOR_GOOD, Outcome.REFUSED, Outcome.CRASHED})
 
 
-def _say_failed(ending: Ending, end: AttemptEnd) -> None:
+def _log_failed(ending: Ending, end: AttemptEnd) -> None:
     attempt, told = ending.attempt, json.loads(ending.error or "{}")
     error = _without_args(told, attempt)
     what = ": ".join(str(error[part]) for part in ("type", "message") if error.get(part))
@@ -132,7 +125,7 @@ def _judge(outcome: Outcome, end: AttemptEnd) -> tuple[str, int]:
     return ("refused" if outcome is Outcome.REFUSED else "failed"), logging.WARNING
 
 
-def _say_ended(ending: Ending) -> None:
+def _log_ended(ending: Ending) -> None:
     attempt = ending.attempt
     took = "" if ending.ran_seconds is None else f" after {ending.ran_seconds:.3f} s"
     jobs_log.info(

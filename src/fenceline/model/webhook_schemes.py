@@ -29,7 +29,7 @@ _MESSAGE_ID = re.compile(r"[!-~]{1,400}")
 _STANDARD_PREFIX = "whsec_"
 _STANDARD_KEY_BYTES = range(16, 129)  # the specification says 24 to 64; senders are less strict
 #: Of a header: nobody has more secrets at a time, and each is compared.
-_MOST_SIGNATURES = 10
+_MAX_SIGNATURES = 10
 
 
 class BadSecret(ValueError):
@@ -89,7 +89,7 @@ def _stripe(headers: Mapping[str, str]) -> Claim | None:
     times = [read_timestamp(value) for name, _, value in parts if name == "t"]
     # Those of other versions are passed over, as Stripe asks for: they would let somebody choose a weaker one.
     signatures = [bytes.fromhex(value) for name, _, value in parts if name == "v1" and _HEX.fullmatch(value)]
-    if len(times) != 1 or times[0] is None or not 0 < len(signatures) <= _MOST_SIGNATURES:
+    if len(times) != 1 or times[0] is None or not 0 < len(signatures) <= _MAX_SIGNATURES:
         return None
     return Claim(tuple(signatures), f"{times[0]}.".encode(), times[0])
 
@@ -99,7 +99,7 @@ def _standard(headers: Mapping[str, str]) -> Claim | None:
     message_id = headers.get("webhook-id", "")
     parts = [part.partition(",") for part in headers.get("webhook-signature", "").split()]
     signatures = [found for version, _, text in parts if version == "v1" and (found := _base64(text)) is not None]
-    if timestamp is None or not _MESSAGE_ID.fullmatch(message_id) or not 0 < len(signatures) <= _MOST_SIGNATURES:
+    if timestamp is None or not _MESSAGE_ID.fullmatch(message_id) or not 0 < len(signatures) <= _MAX_SIGNATURES:
         return None
     return Claim(tuple(signatures), f"{message_id}.{timestamp}.".encode(), timestamp)
 

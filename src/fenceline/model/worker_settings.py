@@ -9,7 +9,7 @@ BEATS_PER_LEASE = 4
 #: The share of the lease after which handlers must stop when it could not be renewed.
 LEASE_MARGIN = 0.75
 #: Jobs that a process holds for batches, at most: two of the largest.
-MOST_TOGETHER = 2000
+MAX_TOGETHER = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class WorkerSettings:
     @property
     def most_at_once(self) -> int:
         """How many handlers may run in a process, and some more."""
-        return self.concurrency + self.threads + self.isolated + MOST_TOGETHER + 64
+        return self.concurrency + self.threads + self.isolated + MAX_TOGETHER + 64
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}

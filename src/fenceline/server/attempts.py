@@ -287,7 +287,7 @@ def _check_verdict(verdict: str, job: str) -> None:
 async def get_start(request: ApiRequest, id: str, attempt: AttemptId = None) -> Response:
     """What earlier attempts and other jobs left for this one: checkpoint, finished steps, parents."""
     job_id, _attempt_id = await own_attempt(request, id, attempt)
-    return json_response(json.dumps(await request.database.call(calls.attempts.attempt_start(job_id))))
+    return json_response(json.dumps(await request.database.call(calls.context.attempt_start(job_id))))
 
 
 @routes.post("/v1/jobs/{id}/snapshot-hash", **_writes(model=SnapshotView))

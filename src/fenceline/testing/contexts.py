@@ -45,7 +45,7 @@ async def make_session(
         await preparation.prepare(session, handler, takes_context=True)
     if resume is not None:
         await Context(session).checkpoint(resume)
-        started = await session.api.starting_state(claimed.job_id, claimed.attempt_id)
+        started = await session.api.execute(claimed.job_id, claimed.attempt_id, "attempt_start", {})
         session.start = Start.from_json(started)
     if cancelled:
         session.request_cancel()

@@ -6,7 +6,7 @@
   `lease_main.py`). `inline.py` is `app.drain()`.
 - `isolated_pool.py` → `isolated_main.py`: handlers with `isolated=True`, in processes that can be killed.
 - `blockage.py` judges from outside whether a child's event loop is blocked.
-- Around them: `lifespan.py` (startup and shutdown), `logs.py`,
+- Around them: `own_process.py` (how a process begins and ends), `lifespan.py` (the app's startup and shutdown),
   `worker_metrics.py`, `process_channel.py` (how two of these processes talk).
 
 It stands on `engine` and `delivery`; it does not know `server`.

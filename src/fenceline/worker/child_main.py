@@ -16,8 +16,7 @@ from fenceline.worker import rekey
 from fenceline.worker.isolated_pool import IsolatedPool
 from fenceline.worker.lease_process import obey
 from fenceline.worker.lifespan import StartupFailed, lifespan
-from fenceline.worker.logs import configure_worker_logging
-from fenceline.worker.own_process import die_with_parent, end, ignore_signals, new_event_loop
+from fenceline.worker.own_process import configure_worker_logging, die_with_parent, end, ignore_signals, new_event_loop
 from fenceline.worker.process_channel import BlockingChannel, ProcessChannel
 
 #: How often counts are sent to the supervisor, where metrics are wanted.

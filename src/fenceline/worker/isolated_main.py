@@ -43,8 +43,7 @@ from fenceline.errors import Cancelled, ConnectionLost, refused_as
 from fenceline.model.outcome import Outcome
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.worker.lifespan import StartupFailed, lifespan
-from fenceline.worker.logs import configure_worker_logging
-from fenceline.worker.own_process import die_with_parent, end, ignore_signals, new_event_loop
+from fenceline.worker.own_process import configure_worker_logging, die_with_parent, end, ignore_signals, new_event_loop
 from fenceline.worker.process_channel import BlockingChannel
 
 T = TypeVar("T")
@@ -63,13 +62,6 @@ class ChannelAttemptApi:
 
     async def execute(self, _job_id: int, _attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
         return await self._pass_on(operation, values)
-
-    async def starting_state(self, _job_id: int, _attempt_id: UUID) -> dict[str, Any]:
-        start: dict[str, Any] = await self._pass_on("start", {})
-        return start
-
-    async def snapshot_hash(self, _job_id: int, _attempt_id: UUID, snapshot: str) -> str:
-        return str(await self._pass_on("snapshot_hash", {"snapshot": snapshot}))
 
     async def report(self, _job_id: int, _attempt_id: UUID, _report: Report) -> None:
         await self._pass_on("flush", {})  # the worker has it all

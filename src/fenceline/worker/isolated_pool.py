@@ -142,10 +142,6 @@ class IsolatedProcess:
 async def carry_out(session: "Session", operation: str, values: dict[str, Any]) -> Any:
     api = session.api
     match operation:
-        case "start":
-            return await api.starting_state(session.attempt.job_id, session.attempt.attempt_id)
-        case "snapshot_hash":
-            return await api.snapshot_hash(session.attempt.job_id, session.attempt.attempt_id, **values)
         case "wait_for_turn":
             return await api.wait_for_turn(**values)
         case "flush":

@@ -1,11 +1,15 @@
-"""What the processes of a worker have in common: how they begin, the loop they run, and how they end."""
+"""What the processes of a worker have in common: how they begin, what they log, the loop they run, how they end."""
 
 import asyncio
 import contextlib
 import ctypes
+import logging
 import os
 import signal
 import sys
+
+from fenceline.context.log_output import configure_logging
+from fenceline.model.worker_settings import WorkerSettings
 
 PR_SET_PDEATHSIG = 1
 
@@ -25,6 +29,21 @@ def die_with_parent() -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it died before we asked
         os._exit(1)
+
+
+def configure_worker_logging(settings: WorkerSettings, worker: int | None = None) -> None:
+    """As the settings of a worker or runner say. Libraries are not to be debugged: they speak from info on."""
+    wanted = logging.getLevelNamesMapping()[(settings.log_level or "info").upper()]
+    configure_logging(
+        settings.log_format,
+        level=max(wanted, logging.INFO),
+        worker=worker,
+        all_tracebacks=wanted <= logging.DEBUG,
+    )
+    logging.getLogger("fenceline").setLevel(wanted)
+    logging.getLogger("fenceline.jobs").setLevel(logging.WARNING if settings.log_level is None else wanted)
+    logging.getLogger("fenceline.job_log").setLevel(logging.DEBUG if settings.log_jobs else logging.CRITICAL + 1)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

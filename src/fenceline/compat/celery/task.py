@@ -18,7 +18,7 @@ from fenceline.errors.steering import Steering
 from fenceline.model.retry import Retry
 
 #: What `max_retries=None`, for ever, comes to.
-MOST_ATTEMPTS = 1000
+MAX_ATTEMPTS = 1000
 #: Methods of a task's class that Celery calls. Only the database knows whether an attempt was the last.
 HOOKS = ("before_start", "on_success", "on_failure", "on_retry", "after_return")
 
@@ -219,7 +219,7 @@ class Task:
 
     def _policy(self) -> Retry:
         most = self.retry_kwargs.get("max_retries", self.max_retries)
-        attempts = MOST_ATTEMPTS if most is None else most + 1
+        attempts = MAX_ATTEMPTS if most is None else most + 1
         if self.retry_backoff:
             return Retry(
                 max_attempts=attempts,

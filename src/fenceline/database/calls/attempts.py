@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from fenceline.database.call import As, Call, Function, function, rows_of, statement, value_of
-from fenceline.database.decoding import Row, column, json_value, nothing, scalar, tuples
+from fenceline.database.decoding import Row, column, nothing, scalar, tuples
 from fenceline.model.identity import Identity
 from fenceline.model.json_text import stored_json
 from fenceline.model.outcome import Outcome
@@ -158,11 +158,6 @@ def live_claim(job_id: int, attempt_id: UUID) -> Call[Row | None]:
 
 
 # Between claim and finish.
-
-
-def attempt_start(job_id: int) -> Call[dict[str, Any]]:
-    """Checkpoint, finished steps and parents: what an attempt starts with."""
-    return value_of(function("attempt_start", job_id=job_id), json_value, repeatable=True)
 
 
 def start_attempts(job_ids: list[int], attempt_ids: list[UUID], ran_seconds: list[float]) -> Call[list[Row]]:

@@ -144,7 +144,17 @@ def _number(text: str) -> As:
     return As("numeric", As("text", text))
 
 
-#: What a handler may ask for, by name.
+def attempt_start(job_id: int) -> Call[dict[str, Any]]:
+    """Checkpoint, finished steps and parents: what an attempt starts with."""
+    return value_of(function("attempt_start", job_id=job_id), json_value, repeatable=True)
+
+
+def snapshot_hash(snapshot: str) -> Call[str]:
+    """Of a configuration, given as JSON text."""
+    return value_of(function("snapshot_hash", snapshot=As("jsonb", snapshot)), repeatable=True)
+
+
+#: What is asked for on behalf of a handler, by name.
 OPERATIONS: Mapping[str, Callable[..., Call[Any]]] = {
     operation.__name__: operation
     for operation in (
@@ -160,12 +170,10 @@ OPERATIONS: Mapping[str, Callable[..., Call[Any]]] = {
         release_lock,
         guard_newer,
     )
+} | {
+    "attempt_start": lambda job_id, _attempt_id: attempt_start(job_id),
+    "snapshot_hash": lambda _job_id, _attempt_id, snapshot: snapshot_hash(snapshot),
 }
-
-
-def snapshot_hash(snapshot: str) -> Call[str]:
-    """`snapshot` is JSON text."""
-    return value_of(function("snapshot_hash", snapshot=As("jsonb", snapshot)), repeatable=True)
 
 
 def enter_transaction() -> Call[None]:
