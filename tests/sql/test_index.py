@@ -30,6 +30,12 @@ def test_every_folder_of_functions_is_explained() -> None:
     assert folders == set(re.findall(r"^\| `(\w+/)` \|", index(), re.MULTILINE))
 
 
+def test_a_function_that_checks_or_reads_a_value_is_internal() -> None:
+    released = {"check_attempts", "read_journal", "read_log"}  # they had other habits, and keep their names
+    named = {file.name: file.text for file in read_schema_files().code if file.name.startswith(("check_", "read_"))}
+    assert {name for name, text in named.items() if "-- roles: none" not in text} == released
+
+
 def test_every_bit_of_uses_stands_beside_its_name() -> None:
     readme = (SQL / "README.md").read_text("utf-8")
     table = readme.partition("### `uses`")[2].partition("\n### ")[0]

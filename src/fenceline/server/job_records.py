@@ -136,7 +136,7 @@ async def list_steps(request: ApiRequest, id: str) -> Response:
 @routes.get("/v1/jobs/{id}/checkpoint", **operation("jobs:read", "not_found", "invalid", model=CheckpointView))
 async def read_checkpoint(request: ApiRequest, id: str) -> Response:
     """The state that its handler kept last, from which the next attempt goes on; all null when there is none."""
-    call = calls.job_records.read_checkpoint(read_job_id(id), request.identity)
+    call = calls.job_records.get_checkpoint(read_job_id(id), request.identity)
     kept = await request.database.call(texts_of(call))
     return json_response(kept[0] if kept else NO_CHECKPOINT)
 

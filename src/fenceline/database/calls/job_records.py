@@ -22,9 +22,9 @@ def list_steps(job_id: int, viewer: Identity | None = None) -> Call[list[StepRec
     return rows_of(called, "to_jsonb(r)", records(StepRecord), repeatable=True)
 
 
-def read_checkpoint(job_id: int, viewer: Identity | None = None) -> Call[list[Checkpoint]]:
+def get_checkpoint(job_id: int, viewer: Identity | None = None) -> Call[list[Checkpoint]]:
     """One, or none."""
-    called = function("read_checkpoint", job_id=seen_by(viewer, job_id))
+    called = function("get_checkpoint", job_id=seen_by(viewer, job_id))
     return rows_of(called, "to_jsonb(r)", records(Checkpoint), repeatable=True)
 
 

@@ -1,6 +1,6 @@
 -- The state that a job's handler kept last: one row, or none. `token` tells the attempt. Raises FL010.
 -- roles: producer, worker, reader
-create or replace function fenceline.read_checkpoint(p_job_id bigint, p_tenant text default null)
+create or replace function fenceline.get_checkpoint(p_job_id bigint, p_tenant text default null)
 returns table (state jsonb, token bigint, updated_at timestamptz)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 begin
