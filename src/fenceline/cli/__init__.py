@@ -1,7 +1,7 @@
 """The command line: one file per command family, imported when the command is used.
 
 A command talks to a `Queue` (`queue.py`), which is one over SQL (`direct.py`, with `--dsn`) or one over HTTP
-(`remote.py`, with `--url`); `open_queue.py` chooses. What it prints goes through `output.py`: tables for people, JSON
+(`remote.py`, with `--url`): the same methods in both. What it prints goes through `output.py`: tables for people, JSON
 for programs. Options that many commands share are in `options.py`, their defaults from files and the environment in
 `settings.py`; what goes wrong becomes one line in `exception_text.py`.
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from fenceline.cli.queue import Binding, Expiry, StatsName, bucket_seconds
+from fenceline.cli.queue_values import Binding, Expiry, StatsName, bucket_seconds
 from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.client.enqueue_options import EnqueueOptions

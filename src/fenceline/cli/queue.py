@@ -2,9 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from fenceline.cli.direct import DirectQueue
@@ -13,22 +11,6 @@ if TYPE_CHECKING:
 #: Both have the same methods: mypy holds every use to both. Each raises `FencelineError` or `InvalidId` with a message
 #: for people.
 Queue: TypeAlias = "DirectQueue | RemoteQueue"
-
-StatsName = Literal["backlog", "active", "errors", "throughput", "slow"]
-Expiry = datetime | Literal["never"] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
-    """The lanes and kinds that a token is for; None: any."""
-
-    lanes: list[str] | None = None
-    kinds: list[str] | None = None
-
-
-def bucket_seconds(seconds: float) -> float:
-    """How long the spans of a throughput are, so that there are about 30 of them."""
-    return max(1.0, seconds / 30)
 
 
 @asynccontextmanager

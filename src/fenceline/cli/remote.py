@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from fenceline.cli.queue import Binding, Expiry, StatsName, bucket_seconds
+from fenceline.cli.queue_values import Binding, Expiry, StatsName, bucket_seconds
 from fenceline.database.decoding import read_record
 from fenceline.doctor.finding import Finding, Limits
 from fenceline.errors import FencelineError, NotFound, WrongStatus, refused_over_http

@@ -8,7 +8,8 @@ import click
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import duration, print_json, print_table, status_text, table, text
 from fenceline.cli.progress_text import draw_bar, progress_text
-from fenceline.cli.queue import Queue, StatsName
+from fenceline.cli.queue import Queue
+from fenceline.cli.queue_values import StatsName
 
 if TYPE_CHECKING:
     from fenceline.model.stats import Stats

@@ -14,7 +14,8 @@ from fenceline.cli.output import echo, print_json, print_table, table, text
 from fenceline.model.secret_file import write_secret
 
 if TYPE_CHECKING:
-    from fenceline.cli.queue import Expiry, Queue
+    from fenceline.cli.queue import Queue
+    from fenceline.cli.queue_values import Expiry
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -71,7 +72,7 @@ async def create(
     as_json: bool,
 ) -> None:
     """Make a token and print it. It is shown this once; only its hash is kept."""
-    from fenceline.cli.queue import Binding
+    from fenceline.cli.queue_values import Binding
 
     bound = Binding(lanes=_names(lanes), kinds=_names(kinds))
     ends = read_expiry(expires)

@@ -10,17 +10,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, overload
-from uuid import UUID
 
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.job import Job
 from fenceline.client.sync_job import SyncJob
 from fenceline.context import waits
-from fenceline.context.attempt import Parent, Request
+from fenceline.context.attempt_facts import AttemptFacts
 from fenceline.context.context import Context
 from fenceline.context.guards import must_be_newest, version_text
 from fenceline.context.lock_blocks import take
-from fenceline.context.redaction import Credentials
 from fenceline.context.session import Session
 from fenceline.context.transaction import Transaction, TransactionConnection
 from fenceline.database import calls
@@ -47,67 +45,13 @@ def wait_on(loop: asyncio.AbstractEventLoop) -> Wait:
     return wait
 
 
-class SyncContext:
+class SyncContext(AttemptFacts):
     """Handed to `def` handlers that have a parameter `ctx`. See `Context` for what each verb promises."""
 
     def __init__(self, session: Session, wait: Wait) -> None:
-        self._session = session
+        super().__init__(session)
         self._context = Context(session)
         self._wait = wait
-
-    @property
-    def job(self) -> Request:
-        return self._context.job
-
-    @property
-    def job_id(self) -> int:
-        return self._context.job_id
-
-    @property
-    def kind(self) -> str:
-        return self._context.kind
-
-    @property
-    def tenant(self) -> str:
-        return self._context.tenant
-
-    @property
-    def attempt(self) -> int:
-        return self._context.attempt
-
-    @property
-    def attempt_id(self) -> UUID:
-        return self._context.attempt_id
-
-    @property
-    def token(self) -> int:
-        return self._context.token
-
-    @property
-    def parents(self) -> list[Parent]:
-        return self._context.parents
-
-    @property
-    def resume(self) -> Any:
-        return self._context.resume
-
-    @property
-    def credentials(self) -> Credentials:
-        return self._context.credentials
-
-    @property
-    def cancelled(self) -> bool:
-        return self._context.cancelled
-
-    @property
-    def shutting_down(self) -> bool:
-        return self._context.shutting_down
-
-    def raise_if_cancelled(self) -> None:
-        self._context.raise_if_cancelled()
-
-    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
-        self._context.log(message, level=level, **fields)
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Begin a phase, with empty progress: `with ctx.phase("inventory"):`, or just call it."""
@@ -171,9 +115,7 @@ class SyncContext:
         if self._session.transaction_open is None:
             return self._wait(self._context.guard_newer(resource, version))
         self.raise_if_cancelled()
-        call = calls.context.guard_write(
-            self._context.job_id, self._context.attempt_id, resource=resource, version=version_text(version)
-        )
+        call = calls.context.guard_write(self.job_id, self.attempt_id, resource=resource, version=version_text(version))
         is_newest = connections.run_blocking(self._session.transaction_open, call)
         return must_be_newest(resource, version, is_newest=is_newest)
 

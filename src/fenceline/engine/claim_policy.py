@@ -128,11 +128,6 @@ class ClaimPolicy:
         """Claim more jobs of an attempt's kind, for its batch."""
         return await self._claim(self.lanes[attempt.lane], limit, kinds=[attempt.kind]) if limit else 0
 
-    async def claim_waiting(self) -> int:
-        """Claim what waits in every lane, once."""
-        await self._refresh(time.monotonic())
-        return await self.run_once()
-
     # Claiming --------------------------------------------------------------------------------------------------------
 
     async def _claim_from(self, state: LaneState) -> int:

@@ -176,12 +176,6 @@ class Engine:
                 await self._run_claimed()
         return claimed
 
-    async def run_once(self) -> None:
-        """Claim what waits, as much as there is room for, run it and finish it."""
-        with job_logging():
-            await self._policy.claim_waiting()
-            await self._run_claimed()
-
     async def _run_claimed(self) -> None:
         self._executor.batches.hurry()
         loops = [asyncio.create_task(loop, name=name) for name, loop in self._loops().items()]

@@ -3,84 +3,55 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fenceline.errors.access import AlreadyExists, InvalidAccess, NotYours, RoleInUse, UnknownRole, UnknownToken
-from fenceline.errors.attempts import ForeignAttempt, LockCycle, StaleAttempt, StepMismatch, UnknownRunner, WorkerLost
+from fenceline.errors import access, attempts, connection, enqueue, jobs, operations, webhooks
 from fenceline.errors.base import RefusedError
-from fenceline.errors.connection import WrongIsolation
-from fenceline.errors.enqueue import (
-    DependencyCycle,
-    Draining,
-    EmptyGroup,
-    IdempotencyMismatch,
-    IdentityRefused,
-    InvalidJson,
-    InvalidMaxAttempts,
-    InvalidName,
-    InvalidOption,
-    InvalidPriority,
-    KeyTaken,
-    Limited,
-    MissingDependency,
-    ResourceLocked,
-    TooLarge,
-)
-from fenceline.errors.jobs import ArgsErased, MalformedId, NotFound, OwnApproval, WrongStatus
-from fenceline.errors.operations import (
-    InvalidLane,
-    InvalidSchedule,
-    LaneExists,
-    LaneInUse,
-    UnknownLane,
-    UnknownSchedule,
-)
-from fenceline.errors.webhooks import InvalidHook, InvalidTrigger, Replayed, UnknownHook, UnknownTrigger
 
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
-    "FL001": UnknownLane,
-    "FL002": InvalidName,
-    "FL003": InvalidPriority,
-    "FL004": InvalidMaxAttempts,
-    "FL005": TooLarge,
-    "FL006": InvalidJson,
-    "FL007": InvalidOption,
-    "FL008": MissingDependency,
-    "FL009": DependencyCycle,
-    "FL010": NotFound,
-    "FL011": WrongStatus,
-    "FL012": StaleAttempt,
-    "FL013": ResourceLocked,
-    "FL014": Draining,
-    "FL015": WorkerLost,
-    "FL016": WrongIsolation,
-    "FL017": MalformedId,
-    "FL018": InvalidLane,
-    "FL019": LaneInUse,
-    "FL020": EmptyGroup,
-    "FL021": StepMismatch,
-    "FL022": LockCycle,
-    "FL023": Limited,
-    "FL030": UnknownSchedule,
-    "FL031": InvalidSchedule,
-    "FL040": UnknownRole,
-    "FL041": UnknownToken,
-    "FL042": InvalidAccess,
-    "FL043": NotYours,
-    "FL044": AlreadyExists,
-    "FL045": RoleInUse,
-    "FL046": LaneExists,
-    "FL047": UnknownTrigger,
-    "FL048": InvalidTrigger,
-    "FL049": Replayed,
-    "FL055": ArgsErased,
-    "FL060": UnknownHook,
-    "FL061": InvalidHook,
-    "FL065": UnknownRunner,
-    "FL066": ForeignAttempt,
-    "FL070": OwnApproval,
-    "FL071": IdentityRefused,
-    "FL072": KeyTaken,
-    "FL073": IdempotencyMismatch,
+    "FL001": operations.UnknownLane,
+    "FL002": enqueue.InvalidName,
+    "FL003": enqueue.InvalidPriority,
+    "FL004": enqueue.InvalidMaxAttempts,
+    "FL005": enqueue.TooLarge,
+    "FL006": enqueue.InvalidJson,
+    "FL007": enqueue.InvalidOption,
+    "FL008": enqueue.MissingDependency,
+    "FL009": enqueue.DependencyCycle,
+    "FL010": jobs.NotFound,
+    "FL011": jobs.WrongStatus,
+    "FL012": attempts.StaleAttempt,
+    "FL013": enqueue.ResourceLocked,
+    "FL014": enqueue.Draining,
+    "FL015": attempts.WorkerLost,
+    "FL016": connection.WrongIsolation,
+    "FL017": jobs.MalformedId,
+    "FL018": operations.InvalidLane,
+    "FL019": operations.LaneInUse,
+    "FL020": enqueue.EmptyGroup,
+    "FL021": attempts.StepMismatch,
+    "FL022": attempts.LockCycle,
+    "FL023": enqueue.Limited,
+    "FL030": operations.UnknownSchedule,
+    "FL031": operations.InvalidSchedule,
+    "FL040": access.UnknownRole,
+    "FL041": access.UnknownToken,
+    "FL042": access.InvalidAccess,
+    "FL043": access.NotYours,
+    "FL044": access.AlreadyExists,
+    "FL045": access.RoleInUse,
+    "FL046": operations.LaneExists,
+    "FL047": webhooks.UnknownTrigger,
+    "FL048": webhooks.InvalidTrigger,
+    "FL049": webhooks.Replayed,
+    "FL055": jobs.ArgsErased,
+    "FL060": webhooks.UnknownHook,
+    "FL061": webhooks.InvalidHook,
+    "FL065": attempts.UnknownRunner,
+    "FL066": attempts.ForeignAttempt,
+    "FL070": jobs.OwnApproval,
+    "FL071": enqueue.IdentityRefused,
+    "FL072": enqueue.KeyTaken,
+    "FL073": enqueue.IdempotencyMismatch,
 }
 
 
@@ -115,6 +86,6 @@ def refusal(error: BaseException) -> RefusedError | None:
             hint = getattr(seen, "hint", None) or getattr(diagnostics, "message_hint", None)
             return SQLSTATES[state](message, detail=detail, hint=hint)
         if isinstance(state, str) and state.startswith("22"):  # data exceptions: a zero character in a name, say
-            return InvalidOption(f"a value cannot be sent to the database: {seen}")
+            return enqueue.InvalidOption(f"a value cannot be sent to the database: {seen}")
         seen = getattr(seen, "orig", None) or seen.__cause__
     return None

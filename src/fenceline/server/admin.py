@@ -18,7 +18,7 @@ from fenceline.server.job_actions import act
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
 from fenceline.server.schemas import AT, ID, Body, JobView, PriorityBody, ReasonBody, VerbBody
-from fenceline.server.views import View, examples, shows
+from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("admin")
 
@@ -70,9 +70,7 @@ class LaneView(View):
     ]
 
 
-class LaneList(View):
-    items: list[LaneView]
-    next_cursor: None
+LaneList = list_of(LaneView)
 
 
 class SlotView(View):

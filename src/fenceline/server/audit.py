@@ -10,7 +10,7 @@ from fenceline.database import calls
 from fenceline.server.filters import Cursor, Limit, read_cursor
 from fenceline.server.routing import ApiRequest, list_response, operation, router
 from fenceline.server.schemas import AT, ID
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, list_of
 
 routes = router("audit")
 
@@ -37,9 +37,7 @@ class EventView(View):
     after: dict[str, Any] | None
 
 
-class EventList(View):
-    items: list[EventView]
-    next_cursor: str | None
+EventList = list_of(EventView, has_pages=True)
 
 
 @routes.get("/v1/admin/audit", **operation("audit:read", "invalid", model=EventList))

@@ -21,7 +21,7 @@ from fenceline.server.problems import Problem
 from fenceline.server.routing import PUBLIC, ApiRequest, json_response, list_response, operation, router
 from fenceline.server.schemas import AT, Body, JobOptionsBody, JobView, with_role
 from fenceline.server.unknown_body import read_unknown_body
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, list_of
 
 routes = router("triggers")
 
@@ -97,9 +97,7 @@ class NewTriggerView(TriggerView):
     secret: Annotated[str, Field(description="What requests are signed with. It is shown here and never again.")]
 
 
-class TriggerList(View):
-    items: list[TriggerView]
-    next_cursor: None
+TriggerList = list_of(TriggerView)
 
 
 class TriggerPayload(BaseModel):

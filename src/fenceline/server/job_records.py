@@ -15,7 +15,7 @@ from fenceline.server.filters import Limit
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, read_job_id, router
 from fenceline.server.schemas import AT
-from fenceline.server.views import View, examples, shows
+from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("jobs")
 
@@ -52,9 +52,7 @@ class StepView(View):
     )  # fmt: skip
 
 
-class StepList(View):
-    items: list[StepView]
-    next_cursor: None
+StepList = list_of(StepView)
 
 
 @shows(Checkpoint)
@@ -81,14 +79,10 @@ class PhaseView(View):
     )  # fmt: skip
 
 
-class PhaseList(View):
-    items: list[PhaseView]
-    next_cursor: None
+PhaseList = list_of(PhaseView)
 
 
-class AttemptList(View):
-    items: list[AttemptView]
-    next_cursor: None
+AttemptList = list_of(AttemptView)
 
 
 @shows(LogLine)
@@ -116,9 +110,7 @@ class JobEventView(View):
     )
 
 
-class JobEventList(View):
-    items: list[JobEventView]
-    next_cursor: None
+JobEventList = list_of(JobEventView)
 
 
 @routes.get("/v1/jobs/{id}/attempts", **operation("jobs:read", "not_found", "invalid", model=AttemptList))

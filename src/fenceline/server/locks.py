@@ -10,7 +10,7 @@ from fenceline.database.call import texts_of
 from fenceline.model.job import LockRecord
 from fenceline.server.routing import ApiRequest, list_response, operation, read_job_id, router
 from fenceline.server.schemas import AT
-from fenceline.server.views import View, examples, shows
+from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("jobs")
 
@@ -34,9 +34,7 @@ class JobLockView(View):
     holder_actor: Annotated[str | None, Field(description="Who does, where it is code outside jobs.")]
 
 
-class JobLockList(View):
-    items: list[JobLockView]
-    next_cursor: None
+JobLockList = list_of(JobLockView)
 
 
 @routes.get("/v1/jobs/{id}/locks", **operation("jobs:read", "not_found", "invalid", model=JobLockList))

@@ -14,7 +14,7 @@ from fenceline.server.incoming_webhooks import Secret
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
 from fenceline.server.schemas import AT, Body
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, list_of
 
 routes = router("hooks")
 
@@ -55,9 +55,7 @@ class NewHookView(HookView):
     secret: Annotated[str, Field(description="What deliveries are signed with. It is shown here and never again.")]
 
 
-class HookList(View):
-    items: list[HookView]
-    next_cursor: None
+HookList = list_of(HookView)
 
 
 @routes.get("/v1/hooks", **operation("hooks:manage", model=HookList))

@@ -10,7 +10,7 @@ from fenceline.errors import InvalidName
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.schemas import Body
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, list_of
 
 routes = router("access")
 
@@ -44,9 +44,7 @@ class RoleView(View):
     built_in: bool
 
 
-class RoleList(View):
-    items: list[RoleView]
-    next_cursor: str | None
+RoleList = list_of(RoleView, has_pages=True)
 
 
 @routes.get("/v1/roles", **operation("tokens:manage", model=RoleList))

@@ -14,7 +14,7 @@ from fenceline.server.filters import Limit
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
 from fenceline.server.schemas import AT, ID, Body, JobOptionsBody, JobView, with_role
-from fenceline.server.views import View, examples, shows
+from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("schedules")
 
@@ -83,9 +83,7 @@ class ScheduleView(View):
     model_config = examples(_SCHEDULE, title="Schedule")
 
 
-class ScheduleList(View):
-    items: list[ScheduleView]
-    next_cursor: None
+ScheduleList = list_of(ScheduleView)
 
 
 @shows(Tick)
@@ -96,9 +94,7 @@ class TickView(View):
     )
 
 
-class TickList(View):
-    items: list[TickView]
-    next_cursor: None
+TickList = list_of(TickView)
 
 
 @routes.get("/v1/schedules", **operation("schedules:manage", model=ScheduleList))

@@ -13,7 +13,7 @@ from fenceline.server.filters import Limit
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.schemas import AT, Body, Moment, Name
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, list_of
 
 routes = router("access")
 
@@ -77,9 +77,7 @@ class NewTokenView(TokenView):
     token: Annotated[str, Field(description="The secret. It is shown here and never again.")]
 
 
-class TokenList(View):
-    items: list[TokenView]
-    next_cursor: str | None
+TokenList = list_of(TokenView, has_pages=True)
 
 
 @routes.get("/v1/tokens", **operation("tokens:manage", "invalid", model=TokenList))

@@ -140,7 +140,11 @@ class WebhookDeliveries:
         engine = self.engine = Engine(self._app, WebhookLane(self._database, self._ready), settings, renews_lease=True)
         await engine.register()
         try:
-            await (engine.run_once() if once else engine.run())
+            if once:
+                while await engine.run_next():
+                    pass
+            else:
+                await engine.run()
         finally:
             await self._give_back(engine)
             await engine.close()
