@@ -45,7 +45,7 @@ _VERDICTS: Mapping[str, Verdict] = {"already": "already", "finalizer_missing": "
 
 
 class HttpDelivery:
-    cannot = ("over HTTP ctx.transaction() is not to be had: let a finalizer of the kind write the result",)
+    cannot = ("over HTTP there is no ctx.transaction(): let a finalizer of the kind write the result",)
     is_deaf = False
     turn_seconds = TURN_SECONDS
 
