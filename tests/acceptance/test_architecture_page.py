@@ -27,7 +27,7 @@ def test_every_package_has_its_place_and_every_path_exists() -> None:
         for row in re.findall(r"^\| (`\w+/`(?:, `\w+/`)*) \|", PAGE, re.MULTILINE)
         for name in re.findall(r"(\w+)/", row)
     }
-    assert packages | {"sql"} == named | {"backends"}
+    assert packages | {"sql"} == named
     for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|sql))`", PAGE.replace("tests/acceptance", "")):
         assert (SOURCE / path).is_file() or path.startswith("/"), path
 

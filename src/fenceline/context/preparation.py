@@ -56,9 +56,8 @@ async def prepare(session: "Session", handler: "Handler[Any, Any]", *, takes_con
 
 async def _compare(session: "Session", handler: "Handler[Any, Any]", required: str) -> None:
     args = handler_parts(handler).arguments.decode(session.attempt.args)
-    snapshot = await asyncio.to_thread(
-        handler_parts(handler).current_snapshot, args
-    )  # it may read files, or ask a service
+    # It may read files, or ask a service.
+    snapshot = await asyncio.to_thread(handler_parts(handler).current_snapshot, args)
     attempt, values = session.attempt, {"snapshot": to_json(snapshot)}
     current = await session.api.execute(attempt.job_id, attempt.attempt_id, "snapshot_hash", values)
     if current != required:

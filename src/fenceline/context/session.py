@@ -70,9 +70,8 @@ class Session:
         #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
         self.shutting_down = False
         self.is_ending = False  # a transaction of the handler's is about to end the attempt: that it is gone is no news
-        self.transaction_done: Transaction | Done | None = (
-            None  # the attempt has ended in a transaction of the handler's
-        )
+        #: The transaction of the handler's that has ended the attempt.
+        self.transaction_done: Transaction | Done | None = None
         self.transaction_open: Any = None  # its connection, while one is open
         self.start: Start | None = None
         self.credentials: Credentials | None = None
@@ -263,9 +262,8 @@ class Session:
             "result": result,
             "ran_seconds": step.ran_seconds,
         }
-        await self._execute(
-            "record_step", values
-        )  # it has run: that is kept even if the job was asked to stop meanwhile
+        # It has run: that is kept even if the job was asked to stop meanwhile.
+        await self._execute("record_step", values)
         step.finish(result)
 
     async def step_failed(self, step: Step, error: Exception) -> None:

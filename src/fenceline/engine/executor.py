@@ -199,7 +199,7 @@ class Executor:
         except BaseException as error:  # whatever a handler raises is its job's failure, `exit()` too
             if is_ctrl_c(error):
                 raise
-            ending = timed_out(attempt) if limit.expired() else self._ending_of(running, error)
+            ending = timed_out(attempt) if limit.expired() else running.ending_of(error)
         self._end(running, ending)
 
     async def _tell_start(self, running: RunningAttempt) -> None:
@@ -219,21 +219,8 @@ class Executor:
 
     def _leave(self, running: RunningAttempt) -> None:
         if not running.over:  # cancelled before its first step
-            self._end(running, self._ending_of(running, asyncio.CancelledError()))
+            self._end(running, running.ending_of(asyncio.CancelledError()))
         self.places.leave(running)
-
-    def _ending_of(self, running: RunningAttempt, error: BaseException) -> Ending:
-        attempt = running.attempt
-        if isinstance(error, Cancelled | asyncio.CancelledError):
-            if running.asked:
-                return ending_of(attempt, Cancelled("the job was asked to stop"))
-            if running.stopping or (running.session.shutting_down and isinstance(error, Cancelled)):
-                return running.plan.stopped(attempt)
-            if isinstance(error, asyncio.CancelledError):
-                # Nobody here did that: it came out of something that the handler awaits.
-                message = "the handler ended with asyncio.CancelledError although nobody had asked it to stop"
-                return ending_of(attempt, RuntimeError(message))
-        return ending_of(attempt, error)
 
     def _end(self, running: RunningAttempt, ending: Ending) -> None:
         """End an attempt, unless that has happened already or somebody else has said how it ended."""
@@ -256,14 +243,10 @@ class Executor:
                 ending = ending._replace(outcome=done, is_written=True)
         if not running.abandoned:
             was_asked = running.asked and ending.outcome is Outcome.CANCELLED and has_type(ending.error, Cancelled)
-            ended = ending._replace(
-                ran_seconds=time.perf_counter() - running.started,
-                report=session.take_report() if session.has_report and not ending.is_written else ending.report,
-                error=None
-                if was_asked
-                else session.redact(ending.error),  # the database knows why it was asked to stop
-            )
-            self._finish(ended)
+            error = None if was_asked else session.redact(ending.error)  # the database knows why it was asked to
+            report = session.take_report() if session.has_report and not ending.is_written else ending.report
+            ran_seconds = time.perf_counter() - running.started
+            self._finish(ending._replace(error=error, report=report, ran_seconds=ran_seconds))
         self.places.note_free()
 
     # Stopping --------------------------------------------------------------------------------------------------------

@@ -8,8 +8,10 @@ from typing import Literal, Protocol
 
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
+from fenceline.context.failure import ending_of
 from fenceline.context.session import Session
 from fenceline.engine.handler_plan import HandlerPlan
+from fenceline.errors import Cancelled
 from fenceline.model.outcome import Mode
 
 
@@ -83,6 +85,19 @@ class RunningAttempt:
         self.session.request_cancel()
         if self.process is not None:
             self.process.tell("cancel")
+
+    def ending_of(self, error: BaseException) -> Ending:
+        """How the attempt ends when its handler raises this."""
+        if isinstance(error, Cancelled | asyncio.CancelledError):
+            if self.asked:
+                return ending_of(self.attempt, Cancelled("the job was asked to stop"))
+            if self.stopping or (self.session.shutting_down and isinstance(error, Cancelled)):
+                return self.plan.stopped(self.attempt)
+            if isinstance(error, asyncio.CancelledError):
+                # Nobody here did that: it came out of something that the handler awaits.
+                message = "the handler ended with asyncio.CancelledError although nobody had asked it to stop"
+                return ending_of(self.attempt, RuntimeError(message))
+        return ending_of(self.attempt, error)
 
     def insist(self) -> None:
         """An async handler is cancelled; a thread cannot be."""

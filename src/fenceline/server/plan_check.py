@@ -43,9 +43,8 @@ async def _may_start(request: ApiRequest, attempt: dict[str, Any]) -> bool:
         return True
     try:
         args = handler_parts(handler).arguments.decode(json.dumps(job["args"]))
-        snapshot = await asyncio.to_thread(
-            handler_parts(handler).current_snapshot, args
-        )  # it may read files, or ask a service
+        # It may read files, or ask a service.
+        snapshot = await asyncio.to_thread(handler_parts(handler).current_snapshot, args)
         current = await request.database.call(calls.context.snapshot_hash(to_json(snapshot)))
     except Exception as error:
         log.warning("job %s: its snapshot could not be taken at the claim", job["id"], exc_info=True)
