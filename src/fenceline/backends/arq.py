@@ -69,8 +69,8 @@ class ArqBackend:
         return self._queue.replace("{lane}", lane)
 
     async def enqueue(self, messages: Sequence[Message]) -> None:
-        from arq import constants  # noqa: PLC0415 - an extra
-        from arq.jobs import serialize_job  # noqa: PLC0415 - as above
+        from arq import constants
+        from arq.jobs import serialize_job
 
         now = int(time.time() * 1000)
         with _reachable():
@@ -87,7 +87,7 @@ class ArqBackend:
                 await pipe.execute()
 
     async def get_job_metadata(self, backend_job_id: str) -> Mapping[str, Any] | None:
-        from arq import constants  # noqa: PLC0415 - an extra
+        from arq import constants
 
         with _reachable():
             async with self._redis.pipeline(transaction=False) as pipe:
@@ -132,8 +132,8 @@ class ArqBackend:
 
 def _connect(url: str, answer_seconds: float | None) -> "Redis":
     try:
-        import arq  # noqa: F401, PLC0415 - an extra
-        from redis.asyncio import Redis  # noqa: PLC0415 - as above
+        import arq  # noqa: F401 - an extra
+        from redis.asyncio import Redis
     except ImportError as error:
         raise BackendMisconfigured("delivery arq needs the package arq: pip install 'fenceline[arq]'") from error
     try:
@@ -148,7 +148,7 @@ def _connect(url: str, answer_seconds: float | None) -> "Redis":
 
 @contextmanager
 def _reachable() -> Iterator[None]:
-    from redis.exceptions import RedisError  # noqa: PLC0415 - an extra
+    from redis.exceptions import RedisError
 
     try:
         yield

@@ -13,6 +13,8 @@ from functools import cached_property
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
+from typing_extensions import TypedDict
+
 from fenceline.errors import InvalidArgs, InvalidResult, Sealed
 from fenceline.model.json_text import has_zero_character
 from fenceline.model.sealed import is_sealed, is_sealed_value
@@ -120,7 +122,7 @@ class Arguments:
 
     def decode(self, text: str) -> dict[str, Any]:
         """Args from JSON text, as the values that the handler's annotations ask for. Raises InvalidArgs, Sealed."""
-        from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import ValidationError
 
         try:
             return self._stored_args.validate_json(text)
@@ -156,7 +158,7 @@ class Arguments:
         """A handler's return value as JSON text; None stays None. Raises InvalidResult."""
         if value is None:
             return None
-        from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import ValidationError
 
         try:
             text = dump_json(self._result, self._result.validate_python(value))
@@ -174,7 +176,7 @@ class Arguments:
             return None
         if is_sealed_value(value):
             raise Sealed(_unreadable("the result", self.kind))
-        from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import ValidationError
 
         try:
             # As JSON, not as Python: only so do "1.50" and "2026-01-31" become Decimal and date in every mode.
@@ -206,8 +208,7 @@ class Arguments:
         return self._by_name("ignore") if self._ignores_extra else self._args
 
     def _by_name(self, extra: Literal["forbid", "ignore"]) -> "TypeAdapter[dict[str, Any]]":
-        from pydantic import ConfigDict  # noqa: PLC0415 - keeps `import fenceline` quick
-        from typing_extensions import TypedDict  # noqa: PLC0415 - as above
+        from pydantic import ConfigDict
 
         fields: dict[str, Any] = {}
         for parameter in self._signature.parameters.values():
@@ -225,7 +226,7 @@ class Arguments:
         return self._adapter(_kept(self._hints.get("return", Any)))
 
     def _adapter(self, annotation: Any) -> "TypeAdapter[Any]":
-        from pydantic import PydanticUserError, TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import PydanticUserError, TypeAdapter
 
         try:
             return TypeAdapter(annotation)
@@ -235,7 +236,7 @@ class Arguments:
             ) from error
 
     def _explain(self, what: str, verb: str, error: ValueError) -> str:
-        from pydantic import ValidationError  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import ValidationError
 
         if not isinstance(error, ValidationError):
             return f"{what} of kind {self.kind!r} {verb} not fit its handler: {error}"
@@ -294,7 +295,7 @@ def encode_payload(signal: str, payload: Any) -> str:
 
 def to_json(value: Any) -> str:
     """Any value as JSON text. Raises ValueError."""
-    from pydantic_core import to_json as write  # noqa: PLC0415 - keeps `import fenceline` quick
+    from pydantic_core import to_json as write
 
     text = write(value).decode()
     if "NaN" in text or "Infinity" in text:

@@ -18,7 +18,7 @@ def codec_from_environment() -> Codec | None:
     if not keys:
         return None
     try:
-        from cryptography.fernet import Fernet, MultiFernet  # noqa: PLC0415 - only where values are encrypted
+        from cryptography.fernet import Fernet, MultiFernet
     except ImportError as error:
         raise InvalidKeys(f"${VARIABLE} needs cryptography: pip install 'fenceline[encryption]'") from error
     try:

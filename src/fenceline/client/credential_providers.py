@@ -115,7 +115,7 @@ class AwsStsCredentials:
         return await asyncio.to_thread(self._assume, identity, session)
 
     def _assume(self, role: str, session: str) -> Mapping[str, Any]:
-        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
+        import boto3  # type: ignore[import-untyped]
 
         client = boto3.client("sts", region_name=self._region)
         answer = client.assume_role(RoleArn=role, RoleSessionName=session, DurationSeconds=self._duration_seconds)

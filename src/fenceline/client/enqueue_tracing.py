@@ -33,8 +33,8 @@ def enqueue_span(kind: str, wanted: bool | None, count: int = 1) -> AbstractCont
 
 @contextmanager
 def _span(kind: str, count: int) -> Iterator[str | None]:
-    from opentelemetry import trace  # noqa: PLC0415 - an extra
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415 - as above
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     attributes: dict[str, str | int] = {
         "messaging.system": "fenceline",

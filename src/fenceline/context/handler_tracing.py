@@ -22,9 +22,9 @@ NO_SPAN: AbstractContextManager[None] = nullcontext()
 
 async def in_span(context: "Context", call_next: Callable[[], Awaitable[Any]]) -> Any:
     """A middleware like any other."""
-    from opentelemetry import trace  # noqa: PLC0415 - an extra
-    from opentelemetry.context import Context as NoContext  # noqa: PLC0415 - as above
-    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415 - as above
+    from opentelemetry import trace
+    from opentelemetry.context import Context as NoContext
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     links = []
     session = current_session.get()
@@ -72,7 +72,7 @@ def step_span(name: str, wanted: bool | None) -> AbstractContextManager[None]:  
 
 @contextmanager
 def _span(name: str) -> Iterator[None]:
-    from opentelemetry import trace  # noqa: PLC0415 - an extra
+    from opentelemetry import trace
 
     with trace.get_tracer("fenceline").start_as_current_span(
         f"step {name}", attributes={"fenceline.step": name}, record_exception=False, set_status_on_exception=False
@@ -88,7 +88,7 @@ def note_line(message: str, level: str, fields: Mapping[str, Any] | None, wanted
     """A line of a handler's log as an event of the span that it was written in. Redacted by whoever calls."""
     if not is_on(wanted):
         return
-    from opentelemetry import trace  # noqa: PLC0415 - as above
+    from opentelemetry import trace
 
     more = {f"fenceline.field.{name}": str(value) for name, value in (fields or {}).items()}
     told = {"fenceline.message": message, "fenceline.level": level, **more}

@@ -119,7 +119,7 @@ class Step:
 
     @cached_property
     def _adapter(self) -> "TypeAdapter[Any]":
-        from pydantic import PydanticSchemaGenerationError, TypeAdapter  # noqa: PLC0415 - keeps `import fenceline` quick
+        from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
         try:
             return TypeAdapter(_declared_result(self._function))
@@ -147,7 +147,7 @@ def hash_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
 
 
 def _text_of(value: Any) -> str:
-    from pydantic_core import to_jsonable_python  # noqa: PLC0415 - keeps `import fenceline` quick
+    from pydantic_core import to_jsonable_python
 
     plain = to_jsonable_python(
         _in_order(value), fallback=lambda other: f"<{type(other).__qualname__}>", bytes_mode="base64"

@@ -172,7 +172,7 @@ class Transaction:
             yield given
             return
         try:
-            import psycopg  # noqa: PLC0415 - only where it is used
+            import psycopg
         except ImportError as error:
             raise Unsupported(
                 "ctx.transaction() of a blocking handler needs psycopg (pip install 'fenceline[psycopg]'), or a "

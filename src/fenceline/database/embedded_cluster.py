@@ -189,7 +189,7 @@ class Cluster:
         return Postmaster(int(lines[0]), Path(lines[4] or self.data), lines[7].strip() or "starting")
 
     def _is_our_process(self, pid: int) -> bool:
-        import psutil  # noqa: PLC0415 - of the extra `embedded`
+        import psutil
 
         try:
             # The postmaster and nobody else works in the data directory.

@@ -34,7 +34,7 @@ def state_of(error: BaseException) -> str | None:
 
 def is_lost(error: BaseException) -> bool:
     """Whether the connection is gone, or could not be made because nobody answers."""
-    import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+    import asyncpg
 
     if isinstance(error, FencelineError):
         return False
@@ -54,7 +54,7 @@ def is_lost(error: BaseException) -> bool:
 
 def is_unsent(error: BaseException) -> bool:
     """Whether a lost connection is known to have been lost before the statement was sent on it."""
-    import asyncpg  # noqa: PLC0415 - as above
+    import asyncpg
 
     return isinstance(error, asyncpg.InternalClientError) and "cannot switch to state" in str(error)
 
@@ -106,7 +106,7 @@ def needs_new_connection(error: BaseException) -> bool:
 
 def is_refused_login(error: BaseException) -> bool:
     """Whether a connection cannot be made for a reason that a person must see to."""
-    import asyncpg  # noqa: PLC0415 - as above
+    import asyncpg
 
     return isinstance(
         error,

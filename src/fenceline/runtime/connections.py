@@ -84,15 +84,15 @@ def _start(connection: Any, call: Call[Any], family: Family) -> Any:
             return connection.fetch(call.sql, *call.parameters)
         # Tuples whatever the connection's own row factory is: decoders read by position.
         case "psycopg":
-            from psycopg import RawCursor, rows  # noqa: PLC0415 - only where the caller uses psycopg
+            from psycopg import RawCursor, rows
 
             return RawCursor(connection, row_factory=rows.tuple_row).execute(call.sql, call.parameters)
         case "async psycopg":
-            from psycopg import AsyncRawCursor, rows  # noqa: PLC0415 - as above
+            from psycopg import AsyncRawCursor, rows
 
             return AsyncRawCursor(connection, row_factory=rows.tuple_row).execute(call.sql, call.parameters)
         case "sqlalchemy" | "async sqlalchemy":
-            from sqlalchemy import text  # noqa: PLC0415 - only where the caller uses SQLAlchemy
+            from sqlalchemy import text
 
             statement = text(_PARAMETER.sub(r":p\1", call.sql))
             return connection.execute(statement, _named(call))

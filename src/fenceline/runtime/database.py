@@ -220,7 +220,7 @@ class Database:
         return connection
 
     async def _open(self, settings: session.Settings) -> "Connection":
-        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+        import asyncpg
 
         dsn = await self._source.dsn()
         connection: Connection = await asyncpg.connect(
@@ -252,7 +252,7 @@ class Database:
             await check_schema(connection)
 
     async def migrate(self) -> "MigrationReport":
-        import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+        import asyncpg
 
         from fenceline.database.migrate import migrate  # noqa: PLC0415 - as above
 

@@ -43,7 +43,7 @@ async def is_pooled(connection: "Connection") -> bool:
 
     Asked in the simple protocol, which leaves no prepared statement behind.
     """
-    import asyncpg  # noqa: PLC0415 - keeps `import fenceline` quick
+    import asyncpg
 
     try:
         await connection.execute(f"do 'begin assert pg_backend_pid() = {connection.get_server_pid()}; end'")
@@ -54,7 +54,7 @@ async def is_pooled(connection: "Connection") -> bool:
 
 async def refused_settings(connection: "Connection") -> frozenset[str]:
     """Which of the doubtful settings this server does not know."""
-    import asyncpg  # noqa: PLC0415 - as above
+    import asyncpg
 
     refused = set()
     for name in DOUBTFUL:

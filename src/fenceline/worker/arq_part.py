@@ -53,13 +53,13 @@ class ArqPart:
     @property
     def function(self) -> "Function":
         """What arq calls with the id of a job."""
-        from arq.worker import func  # noqa: PLC0415 - an extra
+        from arq.worker import func
 
         return func(self._run, name=FUNCTION, timeout=FOR_EVER_SECONDS, keep_result=0)  # type: ignore[arg-type]  # its protocol has a __qualname__
 
     @property
     def redis_settings(self) -> "RedisSettings":
-        from arq.connections import RedisSettings  # noqa: PLC0415 - an extra
+        from arq.connections import RedisSettings
 
         return RedisSettings.from_dsn(self._backend.url)
 

@@ -49,7 +49,7 @@ def configure_worker_logging(settings: WorkerSettings, worker: int | None = None
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """A loop of uvloop where that is installed."""
     try:
-        import uvloop  # noqa: PLC0415 - an extra
+        import uvloop
     except ImportError:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()

@@ -50,7 +50,7 @@ class Metrics:
             self._gauges.pop(pid, None)
 
     def collect(self) -> "Iterator[Metric]":
-        from prometheus_client.core import (  # noqa: PLC0415 - an extra
+        from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,
             HistogramMetricFamily,
@@ -77,7 +77,7 @@ class Metrics:
             yield GaugeMetricFamily("fenceline_children", "Child processes at work.", value=len(self._gauges))
 
     def registry(self) -> "CollectorRegistry":
-        from prometheus_client import CollectorRegistry  # noqa: PLC0415 - an extra
+        from prometheus_client import CollectorRegistry
 
         registry = CollectorRegistry()
         registry.register(self)
@@ -86,7 +86,7 @@ class Metrics:
     def serve(self, port: int, host: str = "127.0.0.1") -> int:
         """Answer GET /metrics; 0 takes any free port. Returns the port. Raises MetricsMissing."""
         try:
-            from prometheus_client import start_http_server  # noqa: PLC0415 - an extra
+            from prometheus_client import start_http_server
         except ImportError as error:
             raise MetricsMissing(
                 "metrics need the package prometheus-client: pip install 'fenceline[metrics]'"
