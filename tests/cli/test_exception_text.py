@@ -148,6 +148,11 @@ def test_the_depth_of_a_lane_that_is_not_there(fenceline: Program) -> None:
         ("raise RuntimeError('boom')", "tasks cannot be imported: RuntimeError: boom ("),
         ("import nowhere_at_all", "tasks cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all' ("),
         ("def (", "tasks cannot be imported: SyntaxError: invalid syntax (tasks.py, line 1)"),
+        (
+            "from fenceline import Fenceline\napp = Fenceline(delivery='pigeon')",
+            "tasks cannot be imported: delivery 'pigeon' is unknown: use postgres, arq or inline, or a backend (",
+        ),
+        ("from fenceline import Fenceline\napp = Fenceline(delivery='pigeon')", "tasks.py, line 2)"),
         ("", "tasks:app is missing: APP must name a Fenceline object"),
         ("app = 1", "tasks:app is int: APP must name a Fenceline object"),
     ],

@@ -9,6 +9,8 @@ from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.errors import FencelineError
 
+OUR_FOLDER = str(Path(__file__).parents[1])
+
 
 class AppNotFound(FencelineError):
     """There is no application under that name."""
@@ -45,7 +47,9 @@ def load_app(name: str) -> Fenceline:
 
 def _say(error: Exception) -> str:
     """What went wrong and where, in one line."""
+    what = str(error) if isinstance(error, FencelineError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):  # a file that cannot be parsed has no frame: its error says itself where
+        return what
     frames = traceback.extract_tb(error.__traceback__)
-    # A file that cannot be parsed has no frame: its error says itself where.
-    where = "" if isinstance(error, SyntaxError) else f" ({frames[-1].filename}, line {frames[-1].lineno})"
-    return f"{type(error).__name__}: {error}{where}"
+    last = ([frame for frame in frames if not frame.filename.startswith(OUR_FOLDER)] or frames)[-1]
+    return f"{what} ({last.filename}, line {last.lineno})"
