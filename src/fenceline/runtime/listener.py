@@ -2,7 +2,7 @@
 
 Half-open sockets and poolers in transaction mode look alike: LISTEN succeeds and nothing ever comes. So a canary is
 sent from time to time, over another connection: one that notifies itself hears itself even behind a pooler. Whether
-it hears or not, the claimer polls: a notification only makes it quicker.
+it hears or not, workers poll: a notification only makes it quicker.
 """
 
 import asyncio

@@ -34,7 +34,7 @@ FIRST_PAUSE_SECONDS = 0.05
 MAX_PAUSE_SECONDS = 1.0
 ANSWER_SECONDS = 60.0
 #: How long statements wait for what others hold, and how long they may take, at the server: a session whose process is
-#: frozen must not hold up the fleet. What is given up is sent again, apart from the rest (`finisher`, `claimer`).
+#: frozen must not hold up the fleet. What is given up is sent again, apart from the rest (`Finisher`, `ClaimPolicy`).
 CLAIM_LIMITS = limits(lock_seconds=1.0, statement_seconds=30.0)
 FINISH_LIMITS = limits(lock_seconds=0.5, statement_seconds=30.0)
 MAINTENANCE_LIMITS = limits(lock_seconds=2.0, statement_seconds=600.0)

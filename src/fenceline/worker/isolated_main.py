@@ -1,4 +1,4 @@
-"""The program of a process for isolated handlers: `python -m fenceline.worker.isolated_main APP LINK`.
+"""The program of a process for isolated handlers: `python -m fenceline.worker.isolated_main APP CHANNEL`.
 
 One attempt at a time, in the main thread, as some libraries want it. A second thread hears what the worker has to say,
 so that a request to stop arrives while a blocking handler runs. Messages are JSON lines.
@@ -129,7 +129,7 @@ class Program:
             life = lifespan(self._app)
             runner.run(life.__aenter__())
             self._baseline = address_space()
-            threading.Thread(target=self._listen, name="fenceline-link", daemon=True).start()
+            threading.Thread(target=self._listen, name="fenceline-channel", daemon=True).start()
             self._channel.send(ready=True)
             while (message := self._jobs.get()) is not None:
                 self._run_job(runner, Attempt.from_json(message["run"]), message["memory_limit_mb"])

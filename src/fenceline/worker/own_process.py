@@ -22,7 +22,7 @@ def ignore_signals() -> None:
 
 def die_with_parent() -> None:
     """When the parent is killed nobody keeps our lease or awaits our result, so the kernel ends us too: also in the
-    middle of a blocked loop or with the GIL held. Elsewhere than on Linux the end of the link does it, a little later.
+    middle of a blocked loop or with the GIL held. Elsewhere than on Linux the end of the channel does it, a bit later.
     """
     parent = os.getppid()
     with contextlib.suppress(OSError, AttributeError):

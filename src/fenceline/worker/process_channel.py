@@ -1,4 +1,4 @@
-"""The talk between a worker process and whoever keeps its lease: JSON lines over a socket pair.
+"""The channel between a worker process and whoever keeps its lease: JSON lines over a socket pair.
 
 To the worker: {"renewed": monotonic time}, {"cancel": [attempt ids]}, {"lost": true}, {"stop": true}, {"hurry": true}.
 To the keeper: {"registered": worker id, "fail_kinds": […]}, {"counts": …} (for metrics), {"bye": exit code},
@@ -35,7 +35,7 @@ class ProcessChannel:
     @classmethod
     async def from_descriptor(cls, descriptor: int) -> "ProcessChannel":
         end = socket.socket(fileno=descriptor)
-        end.set_inheritable(False)  # a process that a handler starts must not keep the talk open after our end
+        end.set_inheritable(False)  # a process that a handler starts must not keep it open after our end
         return await cls.open(end)
 
     def send(self, **message: Any) -> None:
@@ -86,7 +86,7 @@ async def start_with_channel(
     environment: Mapping[str, str] | None = None,
     stdin: int | None = None,
 ) -> tuple[ProcessChannel, Process]:
-    """Start `python -m module` with the other end of a link, whose descriptor its arguments name; it inherits the
+    """Start `python -m module` with the other end of a channel, whose descriptor its arguments name; it inherits the
     descriptors, too.
 
     In a session of its own: Ctrl-C in a terminal reaches whoever starts it alone, and what it starts in turn can be
