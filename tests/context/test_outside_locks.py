@@ -116,7 +116,9 @@ async def test_a_job_waits_for_code_outside_and_the_other_way_round(app: Fenceli
         async with asyncio.timeout(30):
             while [found.job for found in await app.system.locks()] != [job.id]:  # noqa: ASYNC110 - as above
                 await asyncio.sleep(0.02)
-        with pytest.raises(LockTimeout, match=r"lock edition '1' was not to be had in 0 s: `fenceline locks` shows"):
+        with pytest.raises(
+            LockTimeout, match=r"lock edition '1' could not be taken within 0 s: `fenceline locks` shows"
+        ):
             async with app.lock("edition", 1, timeout=0):
                 raise AssertionError("never")
         with pytest.raises(LockTimeout):

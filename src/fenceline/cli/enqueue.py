@@ -79,7 +79,7 @@ def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 @click.option("--lane", help="Another lane than the kind's own.")
 @click.option("--priority", type=int, help="Higher runs first.")
 @click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Not before then.")
-@click.option("--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="Not before so many seconds from now.")
+@click.option("--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="No sooner than this from now.")
 @click.option("--expires-at", callback=read_moment, metavar="MOMENT", help="Cancelled if not started by then.")
 @click.option("--dedupe-key", help="While a job with this key waits, it is returned instead.")
 @click.option(
@@ -92,7 +92,7 @@ def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 @click.option("--label", "labels", multiple=True, callback=read_labels, metavar="NAME:VALUE", help="May be repeated.")
 @click.option("--resource-lock", help="A lock that the job holds until it ends; an error if another job holds it.")
 @click.option("--key", help="Jobs of one key run one after the other.")
-@click.option("--key-limit", type=int, help="… or so many at a time.")
+@click.option("--key-limit", type=int, help="How many jobs of the key may run at a time; default: 1.")
 @click.option("--needs-approval", is_flag=True, default=None, help="Wait for `fenceline jobs approve`.")
 @click.option("--snapshot", callback=read_json, metavar="JSON", help="Configuration that the job keeps.")
 @click.option(

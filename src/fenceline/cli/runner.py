@@ -38,7 +38,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
     "--rotate-token",
     key="runner.rotate_token",
     type=click.FloatRange(min=0, min_open=True),
-    help="Trade the token in --token-file for a new one every so many days.",
+    help="Days after which the token in --token-file is replaced by a new one.",
 )
 @setting_option("--tls-ca", key="runner.tls_ca", type=_FILE, help="Trust servers of this certificate authority (PEM).")
 @setting_option("--tls-cert", key="runner.tls_cert", type=_FILE, help="Show the server this certificate (PEM).")

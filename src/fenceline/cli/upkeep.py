@@ -53,7 +53,7 @@ async def sweep(queue: "Queue", as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--days", type=click.FloatRange(min=0), help="Keep finished jobs so long; 0.5 is twelve hours.")
+@click.option("--days", type=click.FloatRange(min=0), help="How many days finished jobs are kept; 0.5 is twelve hours.")
 @click.option("--kind", help="For this kind; default: all kinds.")
 @click.option("--status", type=click.Choice(get_args(FinalStatus)), help="Only jobs of the kind that ended like this.")
 @click.option("--reset", is_flag=True, help="Back to what the kind's decorator says, or the default.")
@@ -85,7 +85,7 @@ async def retention(
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(min=0), help="A tenant may have so many unfinished jobs.")
+@click.option("--jobs", type=click.IntRange(min=0), help="How many unfinished jobs a tenant may have.")
 @click.option("--tenant", help="For this tenant; default: all tenants.")
 @click.option("--reset", is_flag=True, help="Take the limit away.")
 @json_option

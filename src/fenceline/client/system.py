@@ -52,7 +52,7 @@ class System:
     async def set_retention(
         self, seconds: float | None, *, kind: str | None = None, status: str | None = None, actor: str | None = None
     ) -> None:
-        """Keep finished jobs so long: of one kind (and status), or all that nothing else is said about.
+        """Say how long finished jobs are kept: of one kind (and status), or of all others.
 
         None goes back to what the decorator or the default says. Raises InvalidName, InvalidOption.
         """

@@ -12,9 +12,9 @@ _LOST_CLASSES = ("08", "57P")
 _LOST_STATES = ("25P03", "25P04")
 #: Deadlocks and other conflicts; out of disk, memory or connections; trouble of the machine below the server.
 _PASSING_CLASSES = ("40", "53", "58")
-#: Read-only for the time of a failover; a lock that was not to be had in time; ended by a timeout or by an operator.
+#: Read-only for the time of a failover; a lock that could not be taken in time; ended by a timeout or by an operator.
 _PASSING_STATES = ("25006", "55P03", "57014")
-#: A lock, or the time for the whole statement, was not to be had.
+#: No lock in time, or no time left for the whole statement.
 _BUSY_STATES = ("55P03", "57014")
 _READ_ONLY = "25006"
 _NO_SCHEMA = "3F000"

@@ -4,7 +4,7 @@ from fenceline.errors.base import FencelineError
 
 
 class LockTimeout(FencelineError, TimeoutError):
-    """The lock was not to be had in time; the block has not been entered."""
+    """The lock could not be taken in time; the block has not been entered."""
 
 
 class LockLost(FencelineError):

@@ -87,8 +87,8 @@ def seconds_left(block: Block, timeout: float | None, began_at: float) -> float:
     left = began_at + timeout - time.monotonic()
     if left <= 0:
         raise LockTimeout(
-            f"lock {block.namespace} {block.name!r} was not to be had in {timeout:g} s: `fenceline locks` shows who "
-            "holds it and who waits"
+            f"lock {block.namespace} {block.name!r} could not be taken within {timeout:g} s: `fenceline locks` shows "
+            "who holds it and who waits"
         )
     return left
 

@@ -62,7 +62,7 @@ class VerdictView(View):
     verdict: Literal["accepted", "already", "stale", "forbidden", "not_found", "finalizer_missing"]
     final: bool | None = Field(default=None, description="Of a failure: whether that was the job's end.")
     asked: str | None = Field(default=None, description="Of a failure: as what the attempt ended.")
-    next_seconds: float | None = Field(default=None, description="Of a failure: in so long the job runs again.")
+    next_seconds: float | None = Field(default=None, description="Of a failure: seconds until the job runs again.")
 
 
 class FinishView(View):

@@ -174,7 +174,7 @@ async def retention(request: ApiRequest) -> Response:
 
 @routes.put("/v1/admin/retention", **operation("workers:manage", *_WITH_BODY, model=RetentionList))
 async def set_retention(request: ApiRequest, body: RetentionBody) -> Response:
-    """Keep finished jobs so long: of one kind (and end), or all that nothing else is said about. Audited."""
+    """Say how long finished jobs are kept: of one kind (and end), or of all others. Audited."""
     actor = request.identity.actor
     call = calls.system.set_retention(body.seconds, kind=body.kind, status=body.status, actor=actor)
     await request.database.call(call)
