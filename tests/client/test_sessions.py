@@ -9,7 +9,7 @@ from tests.client.conftest import Worker
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.database.call import Call
-from fenceline.runtime.session import EVERY, limits
+from fenceline.runtime.session_settings import EVERY, limits
 
 
 def show(name: str) -> Call[str]:

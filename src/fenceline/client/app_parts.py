@@ -17,7 +17,7 @@ from fenceline.database.dsn import Source
 from fenceline.errors import InvalidName
 from fenceline.runtime.database import Database
 from fenceline.runtime.sender import Sender
-from fenceline.runtime.session import Settings
+from fenceline.runtime.session_settings import Settings
 
 if TYPE_CHECKING:
     from fenceline.client.app import BlockingMiddleware, Fenceline, Middleware
@@ -110,7 +110,7 @@ class AppParts:
     def make_database(
         self, pool_size: int | None = None, *, settings: Settings | None = None, patient: bool = True
     ) -> Database:
-        """A way to the database of its own. `settings`: of its sessions at the server, see `runtime.session`;
+        """A way to the database of its own. `settings`: of its sessions at the server, see `runtime.session_settings`;
         `patient`: see `Database`.
         """
         return Database(

@@ -16,7 +16,7 @@ from fenceline.delivery.contract import Death
 from fenceline.runtime.maintenance import Maintenance
 from fenceline.runtime.outage import Outage
 from fenceline.runtime.reconnecting import FINISH_LIMITS, MAINTENANCE_LIMITS, ReconnectingConnection
-from fenceline.runtime.session import Settings, limits
+from fenceline.runtime.session_settings import Settings, limits
 
 if TYPE_CHECKING:
     from fenceline.runtime.pool import Connection

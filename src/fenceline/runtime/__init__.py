@@ -1,8 +1,8 @@
 """What clients, workers and servers have in common once they run: the way to the database, and what is done in turns.
 
 - `database.py`: `Database` sends calls, again where that is safe, over a pool (`pool.py`) of sessions set up in one way
-  (`session.py`); `connections.py` runs a call on a connection that a user brought, `reconnecting.py` on one that comes
-  back until it is answered.
+  (`session_settings.py`); `connections.py` runs a call on a connection that a user brought, `reconnecting.py` on one
+  that comes back until it is answered.
 - `listener.py` hears notifications, `alarms.py` slows down whoever follows a flood of them, `outcome_waiter.py` waits
   for jobs to end.
 - `http_client.py` sends requests to a server, of runners and of commands, with their token (`http_token.py`) and

@@ -18,7 +18,7 @@ from fenceline.database.sealing import with_codec
 from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable, FencelineError, refusal
 from fenceline.model.job import JobOutcome
 from fenceline.model.sealed import Codec
-from fenceline.runtime import connections, session
+from fenceline.runtime import connections, session_settings
 from fenceline.runtime.lock_block import Block
 from fenceline.runtime.lock_keeper import HeldLock, LockKeeper
 from fenceline.runtime.outcome_waiter import OutcomeWaiter
@@ -46,14 +46,14 @@ class Database:
         *,
         actor: str,
         tracing: bool | None = None,
-        settings: session.Settings | None = None,
+        settings: session_settings.Settings | None = None,
         codec: Codec | None = None,
         patient: bool = True,
         enqueued: "Callable[[Database], Awaitable[None]] | None" = None,
     ) -> None:
-        """`settings`: of every session at the server, beside those of `session.EVERY`. `patient`: a statement that gave
-        up, because it would have had to wait too long, is sent again; else that raises DatabaseBusy. `enqueued`: is
-        awaited when an enqueue has been committed.
+        """`settings`: of every session at the server, beside those of `session_settings.EVERY`. `patient`: a statement
+        that gave up, because it would have had to wait too long, is sent again; else that raises DatabaseBusy.
+        `enqueued`: is awaited when an enqueue has been committed.
         """
         self._enqueued = enqueued
         self.sender: Sender | None = None
@@ -61,7 +61,7 @@ class Database:
         self.actor = actor
         self.tracing = tracing
         self._codec = codec
-        self._settings = {**session.EVERY, **(settings or {})}
+        self._settings = {**session_settings.EVERY, **(settings or {})}
         self._unknown_settings: frozenset[str] = frozenset()
         self.pauses: Sequence[float] = PAUSES
         self._source = source
@@ -195,7 +195,7 @@ class Database:
         """Which database it is, for people: without a password."""
         return self._source.describe()
 
-    async def connect(self, settings: session.Settings | None = None) -> "Connection":
+    async def connect(self, settings: session_settings.Settings | None = None) -> "Connection":
         """A new connection to a database whose schema fits this program; `settings` beside its own."""
         wanted = {**self._settings, **(settings or {})}
         if self._checked:
@@ -204,7 +204,7 @@ class Database:
         connection = await self._open({})
         try:
             if self._is_pooled is None:
-                self._is_pooled = await session.is_pooled(connection)
+                self._is_pooled = await session_settings.is_pooled(connection)
                 if self._is_pooled:
                     connection.terminate()
                     return await self.connect()
@@ -213,13 +213,13 @@ class Database:
                     await self._check(connection)
                     self._checked = True
             if not self._is_pooled:
-                await session.apply(connection, self._known(wanted))
+                await session_settings.apply(connection, self._known(wanted))
         except BaseException:
             connection.terminate()
             raise
         return connection
 
-    async def _open(self, settings: session.Settings) -> "Connection":
+    async def _open(self, settings: session_settings.Settings) -> "Connection":
         import asyncpg
 
         dsn = await self._source.dsn()
@@ -231,10 +231,10 @@ class Database:
             # A pooler may hand every transaction to another session, where a named statement is missing or another's.
             statement_cache_size=0 if self._is_pooled else 100,
         )
-        session.keep_alive(connection)
+        session_settings.keep_alive(connection)
         return connection
 
-    def _known(self, settings: session.Settings) -> dict[str, str]:
+    def _known(self, settings: session_settings.Settings) -> dict[str, str]:
         return {name: value for name, value in settings.items() if name not in self._unknown_settings}
 
     async def _check(self, connection: "Connection") -> None:
@@ -243,9 +243,9 @@ class Database:
         from fenceline.database.migrate import check_schema, migrate  # noqa: PLC0415 - keeps `import fenceline` quick
 
         if self._is_pooled:
-            await session.refuse_other_isolation(connection)
+            await session_settings.refuse_other_isolation(connection)
         else:
-            self._unknown_settings = await session.refused_settings(connection)
+            self._unknown_settings = await session_settings.refused_settings(connection)
         if self._source.is_embedded:
             await migrate(connection)
         else:

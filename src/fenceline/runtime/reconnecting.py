@@ -18,7 +18,7 @@ from fenceline.database.sealing import with_codec
 from fenceline.errors import ConnectionLost, DatabaseBusy, refusal
 from fenceline.model.sealed import Codec
 from fenceline.runtime.outage import Outage
-from fenceline.runtime.session import Settings, limits
+from fenceline.runtime.session_settings import Settings, limits
 
 if TYPE_CHECKING:
     import asyncpg

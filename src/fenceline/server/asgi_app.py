@@ -20,7 +20,7 @@ from fenceline.client.app_parts import app_parts
 from fenceline.client.handler_parts import handler_parts
 from fenceline.database import calls
 from fenceline.model.identity import Identity
-from fenceline.runtime import session
+from fenceline.runtime import session_settings
 from fenceline.runtime.listener import Listener
 from fenceline.runtime.maintenance import Maintenance
 from fenceline.server import (
@@ -107,7 +107,9 @@ class Server:
     def __init__(self, settings: ServerSettings, app: Fenceline) -> None:
         self.settings = settings
         self.app = app
-        limits = session.limits(lock_seconds=settings.lock_seconds, statement_seconds=settings.statement_seconds)
+        limits = session_settings.limits(
+            lock_seconds=settings.lock_seconds, statement_seconds=settings.statement_seconds
+        )
         self.database = app_parts(app).make_database(settings.pool_size, settings=limits, patient=False)
         self.turns = Turns(
             self.database,
@@ -115,7 +117,7 @@ class Server:
             seconds=settings.lock_seconds + settings.statement_seconds,
         )
         #: For what may take a while, and does not hold up requests.
-        long = session.limits(lock_seconds=2.0, statement_seconds=600.0)
+        long = session_settings.limits(lock_seconds=2.0, statement_seconds=600.0)
         self.maintenance = app_parts(app).make_database(1, settings=long, patient=False)
         self.metrics = metrics.ServerMetrics(self.database, shows_kinds=settings.private_metrics)
         self.ready = lane_wakeups.ReadyLanes()

@@ -47,11 +47,12 @@ def shows(record: type, *, without: tuple[str, ...] = (), may_lack: bool = False
 
 def list_of(view: type[View], *, has_pages: bool = False) -> type[View]:
     """A list of views, as `StepList` is of `StepView`; one that has pages may have a next one."""
-    cursor = (str | None) if has_pages else None
     name = view.__name__.replace("View", "List")
-    return create_model(
-        name, __base__=View, __module__=view.__module__, items=(list[view], ...), next_cursor=(cursor, ...)
-    )
+    fields: dict[str, Any] = {
+        "items": (types.GenericAlias(list, (view,)), ...),
+        "next_cursor": (str | None if has_pages else None, ...),
+    }
+    return create_model(name, __base__=View, __module__=view.__module__, **fields)
 
 
 def _aware(hint: Any) -> Any:

@@ -19,7 +19,7 @@ from fenceline.model.job import JobRecord
 from fenceline.testing.clock import advance_clock
 from fenceline.testing.contexts import make_session, must_be_async
 from fenceline.testing.enqueued import explain_miss, matching
-from fenceline.testing.failures import Failures
+from fenceline.testing.handler_failures import Failures
 from fenceline.testing.loop_thread import LoopThread
 from fenceline.worker.inline import drain
 

@@ -16,7 +16,7 @@ from fenceline.engine.voice import WorkerVoice
 from fenceline.errors import DatabaseUnavailable
 from fenceline.model.worker_settings import BEATS_PER_LEASE, WorkerSettings
 from fenceline.runtime.database import PAUSES
-from fenceline.runtime.session import Settings
+from fenceline.runtime.session_settings import Settings
 from fenceline.worker.child_process import ChildProcess
 from fenceline.worker.lease_keeper import LeaseKeeper
 from fenceline.worker.shutdown import Shutdown
