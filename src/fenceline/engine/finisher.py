@@ -20,7 +20,7 @@ from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.failure import describe
 from fenceline.delivery.contract import Delivery, Verdict
 from fenceline.engine.statistics import RunStatistics
-from fenceline.engine.voice import log_endings
+from fenceline.engine.worker_log import log_endings
 from fenceline.errors import DatabaseBusy, FencelineError, RefusedError, ResourceLocked
 from fenceline.model.outcome import Outcome
 

@@ -19,7 +19,7 @@ from fenceline.delivery.database_access import DatabaseAccess
 from fenceline.engine.engine import Engine
 from fenceline.engine.running_board import RunningBoard
 from fenceline.engine.statistics import RunStatistics
-from fenceline.engine.voice import WorkerVoice
+from fenceline.engine.worker_log import WorkerLog
 from fenceline.errors import FencelineError
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.worker import rekey
@@ -68,7 +68,7 @@ class InProcessWorker:
         self._keeper_first = keeper_first
         self.statistics = RunStatistics(by_kind=settings.metrics)
         self.engine: Engine | None = None  # of the last registration
-        self._voice = WorkerVoice(import_name or "in this process", app_parts(app).handlers, settings)
+        self._log = WorkerLog(import_name or "in this process", app_parts(app).handlers, settings)
         self._shutdown = Shutdown()
 
     async def run(self) -> None:
@@ -96,7 +96,7 @@ class InProcessWorker:
                 yield
         finally:
             await self._access.close()
-            self._voice.say_stopped()
+            self._log.log_stopped()
 
     def stop(self) -> None:
         """Stop claiming, let handlers finish; said again: ask them to stop now."""
@@ -129,7 +129,7 @@ class InProcessWorker:
                     return None
             if not await self._unless_stopped(engine.register()):
                 return None
-            self._voice.say_started(self._access.where)
+            self._log.log_started(self._access.where)
             keeper.notify(engine)
             keeping = keeping or asyncio.create_task(self._keep_later(keeper, engine))
             return await self._work(engine, asyncio.create_task(work(engine)))

@@ -12,7 +12,7 @@ from fenceline.client.application import AppNotFound
 from fenceline.client.schedule_decorator import declare_schedules
 from fenceline.database import failures
 from fenceline.delivery.postgres_leases import PostgresLeases
-from fenceline.engine.voice import WorkerVoice
+from fenceline.engine.worker_log import WorkerLog
 from fenceline.errors import DatabaseUnavailable
 from fenceline.model.worker_settings import BEATS_PER_LEASE, WorkerSettings
 from fenceline.runtime.database import PAUSES
@@ -49,7 +49,7 @@ class Supervisor:
         self._leases = PostgresLeases(self._connect, max(settings.lease_seconds / BEATS_PER_LEASE, 1.0))
         self._keeper = LeaseKeeper(self._leases, settings.lease_seconds)
         self._metrics = metrics
-        self._voice = WorkerVoice(app_name, app_parts(app).handlers, settings)
+        self._log = WorkerLog(app_name, app_parts(app).handlers, settings)
         self._children: deque[ChildProcess] = deque(maxlen=REMEMBERED)
         self._zombies: set[asyncio.Task[int]] = set()
 
@@ -100,7 +100,7 @@ class Supervisor:
                 await keeping
             await self._leases.close()
             await self._app.close()
-            self._voice.say_stopped()
+            self._log.log_stopped()
 
     async def _reach_database(self) -> None:
         """A restart of the server, or the like, may last some seconds; after that a person should know."""
@@ -160,7 +160,7 @@ class Supervisor:
             shutdown=self._shutdown,
             metrics=self._metrics,
             # An app that cannot be imported in a child has not started.
-            on_registered=lambda: self._voice.say_started(app_parts(self._app).database().where),
+            on_registered=lambda: self._log.log_started(app_parts(self._app).database().where),
         )
         self._children.append(child)
         return child

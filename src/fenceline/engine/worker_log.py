@@ -32,7 +32,7 @@ MIN_HIDDEN = 8
 _UNKNOWN = AttemptEnd(UUID(int=0), is_final=False, asked="", next_seconds=None)
 
 
-class WorkerVoice:
+class WorkerLog:
     """A worker's first line and its last."""
 
     def __init__(self, app: str, kinds: Iterable[str], settings: WorkerSettings) -> None:
@@ -45,20 +45,20 @@ class WorkerVoice:
         }
         self._since: float | None = None
 
-    def say_started(self, where: str) -> None:
+    def log_started(self, where: str) -> None:
         """Once. `where`: the database, without its password, or the server."""
         if self._since is not None:
             return
         self._since = time.monotonic()
-        said = {**self._fields, "source": where, "kinds": sorted(self._kinds)}
-        lanes = "all" if said["lanes"] is None else ", ".join(said["lanes"])
+        fields = {**self._fields, "source": where, "kinds": sorted(self._kinds)}
+        lanes = "all" if fields["lanes"] is None else ", ".join(fields["lanes"])
         log.info(
             "started: app %s, %s, lanes %s, kinds %s, processes %s, concurrency %s",
-            said["app"], where, lanes, _named(said["kinds"]), said["processes"], said["concurrency"],
-            extra={"fields": {"event": "started", **said}},
+            fields["app"], where, lanes, _named(fields["kinds"]), fields["processes"], fields["concurrency"],
+            extra={"fields": {"event": "started", **fields}},
         )  # fmt: skip
 
-    def say_stopped(self) -> None:
+    def log_stopped(self) -> None:
         if self._since is None:
             return  # it has not started
         seconds = round(time.monotonic() - self._since, 1)
