@@ -293,15 +293,8 @@ class ClaimPolicy:
                 modes = self._home_lanes.get(lane.name)
                 state = LaneState(lane.name, set(modes or self._places.modes.values()), in_use=modes is not None)
                 self.lanes[lane.name] = state
-            if lane.enabled and not state.enabled:
-                state.wake()
-            state.poll_seconds = lane.poll_interval_ms / 1000
-            state.enabled = lane.enabled
-            state.limited = lane.limited
-            state.rated = state.rated or None  # it may have a rate now; whether it still has one, claims find out
+            state.update(lane)
             self._suspects.see(lane.name, waiting=lane.suspects)
-            state.wanted = lane.wanted
-            state.in_use = state.in_use or lane.expected
             if state.due_at > now and (lane.ready or self._must_say_that_it_waits(state, now)):
                 state.due_at = 0.0
         for name in self.lanes.keys() - {lane.name for lane in seen}:

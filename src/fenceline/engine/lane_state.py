@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from math import inf
 
+from fenceline.database.calls.lanes import LaneForWorker
 from fenceline.model.outcome import Mode
 from fenceline.runtime.alarms import FalseAlarms
 
@@ -31,6 +32,17 @@ class LaneState:
     shut: frozenset[Mode] = frozenset()  # modes without room when it was last found empty
     mean_seconds: float = 1.0  # of its jobs' run times; a cautious start
     floors: dict[int, int] = field(default_factory=dict)
+
+    def update(self, lane: LaneForWorker) -> None:
+        """What the database says of it now."""
+        if lane.enabled and not self.enabled:
+            self.wake()
+        self.poll_seconds = lane.poll_interval_ms / 1000
+        self.enabled = lane.enabled
+        self.limited = lane.limited
+        self.rated = self.rated or None  # it may have a rate now; whether it still has one, claims find out
+        self.wanted = lane.wanted
+        self.in_use = self.in_use or lane.expected
 
     def found_nothing(self, now: float) -> None:
         self.looked_at = now
