@@ -118,7 +118,7 @@ def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | 
         case "attempt_start":
             return "GET", "start", None
         case "snapshot_hash":
-            return "POST", "snapshot-hash", json_object(raw=values)
+            return "POST", "snapshot-hash", json_object(raw={"snapshot": values["snapshot"]})
         case "add_children":
             many = f"[{', '.join(values['args'])}]"
             raw = {"many": many, "options": values.get("options"), "defaults": values.get("defaults")}
