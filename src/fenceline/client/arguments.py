@@ -122,11 +122,9 @@ class Arguments:
 
     def decode(self, text: str) -> dict[str, Any]:
         """Args from JSON text, as the values that the handler's annotations ask for. Raises InvalidArgs, Sealed."""
-        from pydantic import ValidationError
-
         try:
             return self._stored_args.validate_json(text)
-        except ValidationError as error:
+        except ValueError as error:  # pydantic's
             if is_sealed(text):
                 raise Sealed(_unreadable("args", self.kind)) from error
             refused = InvalidArgs(self._explain("args", "do", error))

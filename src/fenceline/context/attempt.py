@@ -44,10 +44,22 @@ class Attempt:
         return {} if self.details_text is None else json.loads(self.details_text)
 
     def has_any(self, *names: str) -> bool:
-        """Whether one of these details is there; quick where none is, because nearly every job says who made it."""
+        """Whether one of these details is there; quick where none is."""
         if self.details_text is None or not any(f'"{name}"' in self.details_text for name in names):
             return False
         return not self.details.keys().isdisjoint(names)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing comes between the claim and the handler, as with nearly every job: it is the first claim and
+        not the last that the job may have, and nothing is known but who made it. A quick no may be wrong.
+        """
+        text = self.details_text
+        return (
+            self.token & CLAIMS_MASK == 1
+            and self.number < self.max_attempts
+            and (text is None or (text.startswith('{"created_by": ') and '", "' not in text))
+        )
 
     @property
     def has_past(self) -> bool:

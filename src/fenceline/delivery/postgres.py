@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from uuid import UUID
 
@@ -132,7 +133,7 @@ class SqlDelivery:
 
     async def _claimed(self, lane: str, claim: Call[list[Row]]) -> list[Attempt]:
         rows = await self._claims.try_call(claim)
-        if any(row[calls.attempts.ARGS_COLUMN] is None for row in rows):
+        if None in map(itemgetter(calls.attempts.ARGS_COLUMN), rows):
             rows = await self._claims.call(calls.attempts.whole_claim(claim))
         return [Attempt(lane, *row) for row in rows]
 
@@ -168,8 +169,9 @@ class SqlDelivery:
     async def finish(self, endings: Sequence[Ending]) -> Mapping[UUID, Verdict]:
         rows = await self._writes.try_call(calls.attempts.finish_attempts(columns_of(endings)))
         verdicts: dict[UUID, Verdict] = dict(rows)
-        stale = [ending.attempt for ending in endings if verdicts.get(ending.attempt.attempt_id) == "stale"]
-        await self._note_refused(stale, "finish")
+        if verdicts:
+            stale = [ending.attempt for ending in endings if verdicts.get(ending.attempt.attempt_id) == "stale"]
+            await self._note_refused(stale, "finish")
         return verdicts
 
     async def _note_refused(self, attempts: Sequence[Attempt], write: str) -> None:

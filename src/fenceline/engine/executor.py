@@ -46,6 +46,11 @@ BREATH_SECONDS = 0.004
 CANCEL_PATIENCE_SECONDS = 5.0
 
 
+def _must_wait(attempt: Attempt, plan: HandlerPlan) -> bool:
+    """Whether something has to be asked or told before the handler runs."""
+    return attempt.must_tell_start or preparation.is_needed(attempt, takes_context=plan.takes_context)
+
+
 def _deadline(attempt: Attempt) -> float | None:
     """When its time is over, by the clock that processes share."""
     return None if attempt.timeout_seconds is None else time.monotonic() + attempt.timeout_seconds
@@ -119,19 +124,17 @@ class Executor:
         breathed = time.perf_counter()
         while (attempt := places.next(Mode.LOOP)) is not None:
             plan = self._plans[attempt.kind]
-            if (
-                plan.inline
-                and not preparation.is_needed(attempt, takes_context=plan.takes_context)
-                and not attempt.must_tell_start
-            ):
+            if plan.inline and (attempt.is_plain or not _must_wait(attempt, plan)):
                 self._run_inline(attempt, plan)
                 now = time.perf_counter()
                 if now - breathed > BREATH_SECONDS:
+                    self._board.enter(None)
                     places.changed.set()
                     await asyncio.sleep(0)
                     breathed = time.perf_counter()
             else:
                 self._start_task(attempt)
+        self._board.enter(None)
         places.changed.set()
 
     def _run_inline(self, attempt: Attempt, plan: HandlerPlan) -> None:
@@ -158,7 +161,6 @@ class Executor:
             ending = ending_of(attempt, error, time.perf_counter() - started)
         finally:
             current_session.reset(token)
-            self._board.enter(None)
             self._board.erase(place)
         if session.lines:
             ending = ending._replace(report=session.take_report())

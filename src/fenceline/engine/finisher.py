@@ -102,6 +102,12 @@ class Finisher:
         await self._empty.wait()
 
     async def _send(self, endings: Sequence[Ending]) -> None:
+        if [e for e in endings if e.report is not None or e.is_written or e.outcome is Outcome.CRASHED]:
+            await self._send_special(endings)
+        else:  # nearly always
+            await self._finish(endings)
+
+    async def _send_special(self, endings: Sequence[Ending]) -> None:
         reports = [(ending.attempt, ending.report) for ending in endings if ending.report is not None]
         if reports:
             try:

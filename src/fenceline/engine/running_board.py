@@ -45,6 +45,7 @@ class RunningBoard:
         self._memory = mmap.mmap(descriptor, self._size)
         self._free = list(range((self._size - _HEAD.size) // _ENTRY.size - 1, -1, -1))
         self._beats = 0
+        self._turn: int | None = None
 
     # By the child ----------------------------------------------------------------------------------------------------
 
@@ -61,7 +62,9 @@ class RunningBoard:
 
     def enter(self, place: int | None) -> None:
         """The handler at a place has its turn on the loop; None: nobody has."""
-        _PULSE.pack_into(self._memory, _PULSE.size, 0 if place is None else place + 1)
+        if place != self._turn:
+            self._turn = place
+            _PULSE.pack_into(self._memory, _PULSE.size, 0 if place is None else place + 1)
 
     def beat(self) -> None:
         """The loop turns."""
