@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
-from urllib.parse import urlsplit
 
 from fastapi import APIRouter, FastAPI
 from sse_starlette.sse import AppStatus
@@ -54,6 +53,7 @@ from fenceline.server.api import Api
 from fenceline.server.auth import EVERYBODY, Authenticator
 from fenceline.server.dashboard import pages, session_routes
 from fenceline.server.dashboard.oidc_login import OidcLogin
+from fenceline.server.dashboard.origin import name_of
 from fenceline.server.dashboard.sessions import Sessions
 from fenceline.server.doors import Places
 from fenceline.server.limits import RateLimit, Suspicion
@@ -201,9 +201,9 @@ def refuse_strangers(request: ApiRequest) -> None:
     """Without authentication a browser's page must not speak for the person before it: neither a foreign page, nor one
     whose name was made to point here.
     """
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
-    origin = request.headers.get("origin")
-    if not is_loopback(host) or (origin is not None and not is_loopback(urlsplit(origin).hostname or "")):
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    is_near = is_loopback(name_of(host)) and (origin is None or is_loopback(name_of(origin.partition("://")[2])))
+    if not is_near:
         raise Problem("forbidden", "without authentication only this machine is served, under a loopback address")
 
 

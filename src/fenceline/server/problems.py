@@ -188,7 +188,7 @@ async def _answer(request: Request, error: Exception) -> Response:
     request.app.state.server.refusals.add(
         request.client.host if request.client else "",
         problem,
-        asked=f"{request.method} {shown_path(request.url.path)}",
+        asked=f"{request.method} {shown_path(request.scope['path'])}",
         who=getattr(request.state, "identity", None),
     )
     return problem.response()

@@ -4,5 +4,6 @@ CALLBACKS = "/v1/callbacks/"
 
 
 def shown_path(path: str) -> str:
-    """Without the secret of a callback."""
-    return f"{CALLBACKS}…" if path.startswith(CALLBACKS) else path
+    """Without the secret of a callback, wherever an application has mounted us."""
+    before, found, _secret = path.partition(CALLBACKS)
+    return f"{before}{found}…" if found else path

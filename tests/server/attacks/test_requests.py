@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from starlette.applications import Starlette
+from starlette.routing import Mount
 from tests.server.conftest import AsRole, client_of, running
 from tests.server.operations import operations
 
@@ -61,6 +63,39 @@ async def test_headers_of_every_answer(as_role: AsRole, anonymous: httpx.AsyncCl
         assert answer.headers["x-frame-options"] == "DENY"
         assert "default-src 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["referrer-policy"] == "no-referrer"
+
+
+BRACKETS = ("[", "[x]", "]", "[::1", "\xe9")
+
+
+@pytest.mark.parametrize("settings", [ServerSettings(maintain=False), ServerSettings(maintain=False, no_auth=True)])
+async def test_hosts_and_origins_that_are_none(anonymous: httpx.AsyncClient, caplog: pytest.LogCaptureFixture) -> None:
+    """Anybody may send them: they are refused like foreign ones, and leave no traceback in the log."""
+    cookie = {"Cookie": f"fenceline={new_token()[0]}"}
+    for text in BRACKETS:
+        host, origin = {"Host": text.encode("latin-1")}, {"Origin": f"http://{text}".encode("latin-1")}
+        for headers in ({**cookie, **host}, {**cookie, **origin}):
+            for method in ("GET", "POST"):
+                answer = await anonymous.request(method, "/v1/jobs", headers=headers)
+                assert answer.status_code in (401, 403), (headers, answer.text)
+        assert (await anonymous.get("/", headers=host)).status_code == 403
+    assert "Traceback" not in caplog.text
+
+
+async def test_a_callbacks_secret_is_in_no_log(queue_app: Fenceline, caplog: pytest.LogCaptureFixture) -> None:
+    """Also where an application has mounted the server under a path."""
+    caplog.set_level(logging.INFO, "fenceline")
+    api = create_app(ServerSettings(maintain=False, deliver=False, access_log=True), queue_app)
+    site = Starlette(routes=[Mount("/queue", app=api), Mount("/", app=api)])
+    secret = new_token()[0]
+    headers = {"Content-Type": "application/json"}
+    async with running(api), httpx.AsyncClient(transport=httpx.ASGITransport(site), base_url="http://x") as client:
+        for root in ("", "/queue"):
+            answer = await client.post(f"{root}/v1/callbacks/{secret}", content=b"1" * 300_000, headers=headers)
+            assert answer.status_code == 413
+    lines = [record.getMessage() for record in caplog.records if record.name.startswith("fenceline.")]
+    assert len([line for line in lines if "/v1/callbacks/" in line]) == 4
+    assert secret not in str(lines)
 
 
 async def test_readyz_hides_what_the_driver_says(

@@ -16,7 +16,7 @@ CSRF_HEADER = "X-Fenceline-CSRF"
 
 
 def _is_secure(request: Request) -> bool:
-    return request.url.scheme == "https"
+    return bool(request.scope["scheme"] == "https")
 
 
 def _name(request: Request) -> str:

@@ -16,9 +16,17 @@ from fenceline.server.server_settings import ServerSettings, is_loopback
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
+def name_of(authority: str) -> str:
+    """The name or address in `name:port`; empty where there is none."""
+    try:
+        return urlsplit(f"//{authority}").hostname or ""
+    except ValueError:  # brackets around no address
+        return ""
+
+
 def check_host(request: Request, settings: ServerSettings) -> None:
     """Raises Problem `forbidden`."""
-    host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    host = name_of(request.headers.get("host", ""))
     if not (is_loopback(host) or host == settings.host or host in settings.hosts):
         raise Problem("forbidden", f"browsers are not served under {host[:100]!r} here: start the server with --hosts")
 
@@ -48,5 +56,5 @@ def check_change(request: Request, secret: str) -> None:
 
 def is_own(request: Request) -> bool:
     """Whether a page under this very address asks. A proxy may speak TLS for us, so the scheme is not compared."""
-    origin = request.headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+    _scheme, _, authority = request.headers.get("origin", "").partition("://")
+    return bool(authority) and authority == request.headers.get("host")
