@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Response
 from pydantic import AwareDatetime, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic_core import from_json
 
 from fenceline.database import calls
 from fenceline.database.call import Call, texts_of
@@ -93,7 +94,13 @@ class SlotView(View):
 class BusyLaneView(LaneView):
     model_config = examples(title="BusyLane")
 
-    jobs: Annotated[list[SlotView], Field(description="The jobs that use its slots, oldest first, at most 100.")]
+    jobs: Annotated[
+        list[SlotView],
+        Field(
+            description="The jobs that use its slots, oldest first, at most 100. A role that sees only its own jobs "
+            "finds them in `/v1/stats/active`, and none here."
+        ),
+    ]
 
 
 class WorkerView(View):
@@ -232,7 +239,13 @@ def _no_lane(name: str) -> Problem:
 @routes.get("/v1/admin/workers/status", **operation("workers:view", model=FleetView))
 async def fleet_status(request: ApiRequest) -> Response:
     """The fleet now: lanes with the jobs that use their slots, workers and runners with their last heartbeat."""
-    return json_response(await request.database.call(calls.system.fleet_status(request.identity.reach)))
+    found = await request.database.call(calls.system.fleet_status(request.identity.reach))
+    if request.identity.own_jobs:
+        fleet = from_json(found)
+        for lane in fleet["lanes"]:
+            lane["jobs"] = []
+        found = json.dumps(fleet)
+    return json_response(found)
 
 
 @routes.get("/v1/admin/workers/depth", **operation("workers:view", "invalid", model=DepthView))

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import AliasChoices, AwareDatetime, Field, StrictBool, StrictInt, StrictStr, model_validator
 
+from fenceline.client.enqueue_options import KNOWN
 from fenceline.server.runner_schemas import ATTEMPT_ID, OWNER, Seconds, Text
 from fenceline.server.schemas import AT, ID, Body, EnqueueBody
 from fenceline.server.views import View, examples
@@ -230,6 +231,10 @@ class LockView(View):
     owner: UUID
 
 
+#: What a handler may say of its children. The rest, as whose retry a job is, is for Fenceline alone to say.
+CHILD_OPTIONS = (KNOWN - {"actor", "connection"}) | {"traceparent"}
+
+
 class ChildrenBody(EnqueueBody):
     """Jobs that come to be when this attempt succeeds: one, as in `POST /v1/jobs`, or `many` args with the same
     options. `request_id`: the same sent again makes no more of them.
@@ -249,6 +254,9 @@ class ChildrenBody(EnqueueBody):
     def _check(self) -> "ChildrenBody":
         if self.args is not None and self.many is not None:
             raise ValueError("give either args or many")
+        unknown = sorted(self.options.keys() - CHILD_OPTIONS)
+        if unknown:
+            raise ValueError(f"options: {', '.join(unknown)} cannot be given: use {', '.join(sorted(CHILD_OPTIONS))}")
         return self
 
 

@@ -52,7 +52,7 @@ from fenceline.server.finalizing import finish_one
 from fenceline.server.jobs import encode_chosen
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
-from fenceline.server.schemas import JobView
+from fenceline.server.schemas import JobView, with_role
 
 routes = router("attempts")
 
@@ -394,14 +394,24 @@ async def release_lock(request: ApiRequest, id: str, owner: str, attempt: Attemp
 @routes.post("/v1/jobs/{id}/children", **_writes(status=201, model=ChildrenView))
 async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt: AttemptId = None) -> Response:
     """Jobs to be made in the transaction that ends this attempt well; their ids are final."""
+    options = {**from_json(encode_chosen(body.chosen_options())), **body.options}
     values = {
         "kind": body.kind,
         "args": [to_json(args).decode() for args in body.many or [body.args or {}]],
-        "options": to_json({**from_json(encode_chosen(body.chosen_options())), **body.options}).decode(),
-        "defaults": _text(body.defaults),
+        "options": to_json(with_role(options, request.identity)).decode(),
+        "defaults": _text(await _without_new_lane(request, body.defaults)),
         "request_id": str(body.request_id or uuid4()),
     }
     return json_response(json.dumps({"ids": await ask(request, id, attempt, "add_children", **values)}), 201)
+
+
+async def _without_new_lane(request: ApiRequest, defaults: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What a decorator says, without a lane that is not there: lanes are the fleet's, and no runner makes one."""
+    if defaults is None or defaults.get("lane") is None:
+        return defaults
+    if isinstance(defaults["lane"], str) and await request.database.call(calls.lanes.describe_lanes(defaults["lane"])):
+        return defaults
+    return {name: value for name, value in defaults.items() if name != "lane"}
 
 
 @routes.post("/v1/jobs/{id}/guard", **_writes(model=GuardView))

@@ -3,7 +3,8 @@
 --
 -- p_args      one JSON object per child; options, defaults and kind are the same for all of one call
 -- p_request_id  of this call: sent again because the reply was lost, it changes nothing
--- Returns the children's ids. Raises FL012, and as enqueue does for what can be told already.
+-- Returns the children's ids. Raises FL012, FL071 (an identity that is not for the role and tenant of a runner's token; what
+-- a worker's handler names is its own affair), and as enqueue does for what can be told already.
 -- roles: worker
 create or replace function fenceline.add_children(
   p_job_id bigint,
@@ -24,6 +25,7 @@ declare
   v_asked fenceline.job;
 begin
   perform fenceline.check_name('kind', p_kind);
+  perform fenceline.check_outside_kind(p_kind);
   if p_defaults is not null then
     perform fenceline.check_defaults(p_kind, p_defaults);
   end if;
@@ -36,6 +38,10 @@ begin
   end if;
   v_options := v_options || jsonb_build_object('tenant', v_tenant, 'parent', fenceline.public_id(p_job_id));
   v_asked := fenceline.read_options(p_kind, v_options);
+  if v_options ? 'actor_role' then
+    perform fenceline.check_identity(p_kind, v_asked.identity, v_tenant, v_options ->> 'actor_role',
+                                     (select k.identities from fenceline.kind k where k.name = p_kind));
+  end if;
   if v_asked.lane is not null and not exists (select 1 from fenceline.lane n where n.name = v_asked.lane) then
     perform fenceline.create_decorated_lane(v_asked.lane, false);
   end if;
