@@ -1,15 +1,18 @@
 """New secrets for webhooks, in and out: the old one stays valid for a while, until the other side has followed."""
 
 import json
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from fastapi import Query, Response
 from pydantic import Field, StrictFloat, StrictInt
 
 from fenceline.database import calls
+from fenceline.model.identity import Identity
 from fenceline.model.signature import new_secret
 from fenceline.server.incoming_webhooks import NewTriggerView, Secret, tenant_of
 from fenceline.server.outgoing_webhooks import NewHookView, read_hook_id
+from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.schemas import Body
 from fenceline.server.views import examples
@@ -37,10 +40,19 @@ async def rotate_trigger(
 ) -> Response:
     """Give an incoming webhook a new secret. Requests may be signed with either until the overlap is over."""
     wanted, secret = tenant_of(request.identity, name, tenant), body.secret or new_secret()
+    for trigger in await request.database.call(calls.webhooks.triggers(wanted, name)):
+        _check_identity(json.loads(trigger)["options"], request.identity)
     made: str = await request.database.call(
         calls.webhooks.rotate_secret(secret, body.overlap_seconds, request.identity, tenant=wanted, trigger=name)
     )
     return json_response(json.dumps({**json.loads(made), "secret": secret}))
+
+
+def _check_identity(options: Mapping[str, Any], identity: Identity) -> None:
+    """Whoever has the secret has jobs run with the identity that it names. Raises Problem `forbidden`."""
+    role = options.get("actor_role", identity.role)
+    if options.get("identity") is not None and role != identity.role:
+        raise Problem("forbidden", f"the trigger names an identity for role {role!r}: make one of your own")
 
 
 @routes.post("/v1/hooks/{id}/rotate", **operation("hooks:manage", *_PROBLEMS, model=NewHookView))

@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.test_admin import enqueue
+from tests.server.test_incoming_webhooks import BODY, SECRET, signed
 from tests.server.test_jobs import is_problem
 from tests.server.worker import Hand
 
@@ -121,6 +122,45 @@ async def test_nobody_approves_what_he_enqueued(role: str, as_role: AsRole) -> N
     assert (await ann.post(f"/v1/jobs/{rejected}/reject")).json()["status"] == "cancelled"  # harmless
 
 
+async def test_nobody_approves_what_his_schedule_or_trigger_enqueued(
+    as_role: AsRole, connect: Connect, anonymous: httpx.AsyncClient
+) -> None:
+    await declare(connect, wipe={"needs_approval": True})
+    ann, bob = await as_role("operator", name="ann"), await as_role("operator", name="bob")
+    new = {"name": "nightly", "kind": "wipe", "cron": "0 3 * * *"}
+    assert (await ann.post("/v1/schedules", json=new)).status_code == 201
+    assert (await ann.post("/v1/triggers", json={"name": "push", "kind": "wipe", "secret": SECRET})).status_code == 201
+    for pause in (True, False):
+        await bob.patch("/v1/schedules/nightly", json={"paused": pause})
+    fired = await anonymous.post("/v1/triggers/push", content=BODY, headers=signed(BODY, SECRET))
+    ticks = "select fenceline.public_id(job_id) from fenceline.run_schedule('nightly')"  # as a tick, by nobody
+    for job in (fired.json()["id"], await (await connect()).fetchval(ticks)):
+        refused = await ann.post(f"/v1/jobs/{job}/approve")
+        is_problem(refused, 403, "forbidden")
+        assert refused.json()["reason"] == "own_approval"
+        assert (await bob.post(f"/v1/jobs/{job}/approve")).json()["status"] == "queued"
+    # Whoever runs it by hand asks for it too, and so does who says what it enqueues.
+    ran = (await bob.post("/v1/schedules/nightly/run")).json()["id"]
+    is_problem(await bob.post(f"/v1/jobs/{ran}/approve"), 403, "forbidden")
+    assert (await bob.patch("/v1/schedules/nightly", json={"args": {"all": True}})).status_code == 200
+    tick = await (await connect()).fetchval(ticks)
+    is_problem(await bob.post(f"/v1/jobs/{tick}/approve"), 403, "forbidden")
+    # One of another tenant with such a name is somebody else's.
+    other = await as_role("operator", tenant="other", name="bob")
+    assert (await other.post("/v1/schedules", json=new)).status_code == 201
+
+
+async def test_a_move_does_not_go_round_it(as_role: AsRole) -> None:
+    fleet, ann = await as_role("fleet_operator", name="flo"), await as_role("operator", name="ann")
+    assert (await fleet.post("/v1/admin/workers/lanes/careful", json={"needs_approval": True})).status_code == 201
+    job, asked = await enqueue(ann), await enqueue(ann, needs_approval=True)
+    is_problem(await ann.post(f"/v1/jobs/{job}/move", json={"lane": "careful"}), 409, "wrong_status")
+    assert (await ann.get(f"/v1/jobs/{job}")).json()["lane"] == "default"
+    moved = await ann.post(f"/v1/jobs/{asked}/move", json={"lane": "careful"})
+    assert (moved.json()["lane"], moved.json()["status"]) == ("careful", AWAITING)
+    assert (await fleet.post(f"/v1/jobs/{asked}/approve")).json()["status"] == "queued"
+
+
 async def test_whoever_is_alone_says_so_and_that_is_audited(as_role: AsRole) -> None:
     admin, operator = await as_role("platform_admin", name="root"), await as_role("operator", name="ann")
     assert (await operator.get("/v1/admin/approval")).json() == {"by_other": True}
@@ -157,6 +197,27 @@ async def test_a_kind_says_who_may_name_which_identity(as_role: AsRole, connect:
     assert (await operator.post("/v1/schedules/s/run")).status_code == 202
     with pytest.raises(Exception, match="identity 'root' is not for jobs of kind 'pay'"):
         await (await connect()).execute("""select fenceline.enqueue('pay', p_options => '{"identity": "root"}')""")
+
+
+async def test_nobody_uses_an_identity_that_somebody_else_named(as_role: AsRole, connect: Connect) -> None:
+    """In a schedule by what it enqueues, in a trigger by its secret."""
+    await declare(connect, pay={"identities": {"role:platform_admin": ["root"]}})
+    admin, operator = await as_role("platform_admin"), await as_role("operator")
+    options = {"identity": "root"}
+    made = {"name": "s", "kind": "pay", "args": {"to": "ann"}, "options": options}
+    assert (await admin.post("/v1/schedules", json={**made, "cron": "0 3 * * *"})).status_code == 201
+    assert (await admin.post("/v1/triggers", json=made)).status_code == 201
+    for change in ({"args": {"to": "eve"}}, {"kind": "pay", "args": {}}, {"args": {"to": "eve"}, "options": options}):
+        refused = await operator.patch("/v1/schedules/s", json=change)
+        is_problem(refused, 403, "forbidden")
+        assert refused.json()["reason"] == "identity_refused"
+    is_problem(await operator.post("/v1/triggers/s/rotate", json={}), 403, "forbidden")
+    # What is not about it can be changed by all, and all by who may name it.
+    assert (await operator.patch("/v1/schedules/s", json={"paused": True})).status_code == 200
+    assert (await operator.patch("/v1/schedules/s", json={"args": {}, "options": {}})).status_code == 200
+    change = {"args": {"to": "bob"}, "options": options}
+    assert (await admin.patch("/v1/schedules/s", json=change)).json()["args"] == {"to": "bob"}
+    assert (await admin.post("/v1/triggers/s/rotate", json={})).status_code == 200
 
 
 async def test_a_retry_keeps_the_identity_that_was_allowed(as_role: AsRole, connect: Connect) -> None:

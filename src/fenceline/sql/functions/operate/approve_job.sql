@@ -1,5 +1,5 @@
 -- Approves a job that awaits approval; it goes on to its next gate. Returns its status afterwards.
--- Raises FL010, FL011, FL070 (the actor enqueued it himself, and approval_by_other is on).
+-- Raises FL010, FL011, FL070 (the actor asked for it himself (is_own_request), and approval_by_other is on).
 -- roles: admin
 create or replace function fenceline.approve_job(
   p_job_id bigint,
@@ -17,9 +17,9 @@ begin
   if not found then
     perform fenceline.wrong_status(p_job_id, 'approved', 'awaiting_approval');
   end if;
-  if v_job.created_by = p_actor and (select s.approval_by_other from fenceline.setting s) then
+  if (select s.approval_by_other from fenceline.setting s) and fenceline.is_own_request(v_job, p_actor) then
     raise exception using errcode = 'FL070',
-      message = format('job %s was enqueued by %L, who cannot approve it: somebody else has to', fenceline.public_id(p_job_id),
+      message = format('job %s was asked for by %L, who cannot approve it: somebody else has to', fenceline.public_id(p_job_id),
                        p_actor),
       hint = 'Whoever works alone can switch this off: fenceline approval --by-anybody.';
   end if;

@@ -1,5 +1,6 @@
 -- Moves a job that no worker holds to another lane; it keeps its priority and its place in time. Returns the lane it was in.
--- What it was enqueued with (`job.lane`) stays as it was said. Raises FL001, FL010, FL011.
+-- What it was enqueued with (`job.lane`) stays as it was said. Raises FL001, FL010, FL011 (a worker holds it, it has ended, or
+-- the lane demands an approval that it was never asked for).
 -- roles: admin
 create or replace function fenceline.move_job(
   p_job_id bigint,
@@ -13,10 +14,17 @@ declare
   v_job fenceline.job := fenceline.find_job(p_job_id, p_tenant);
   v_ready fenceline.ready;
   v_before text;
+  v_needs_approval boolean;
 begin
-  perform 1 from fenceline.lane n where n.name = p_lane;
+  select n.needs_approval into v_needs_approval from fenceline.lane n where n.name = p_lane;
   if not found then
     raise exception using errcode = 'FL001', message = format('lane %L does not exist', p_lane);
+  end if;
+  if v_needs_approval and v_job.needs_approval is not true and not starts_with(v_job.kind, 'fenceline.') then
+    raise exception using errcode = 'FL011',
+      message = format('job %s cannot be moved to lane %L, whose jobs need approval: it was enqueued without',
+                       fenceline.public_id(p_job_id), p_lane),
+      detail = fenceline.job_status(p_job_id), hint = 'Cancel it, and enqueue it in that lane.';
   end if;
   loop
     -- Its rank belongs to the lane: out of the one, into the other (see move_kinds).

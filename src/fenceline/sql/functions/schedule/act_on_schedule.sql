@@ -5,7 +5,7 @@
 --
 -- p_verb      create, change (both with p_changes, as set_schedule takes them), delete, run
 -- Returns the schedule afterwards; the job for run; null for delete.
--- Raises FL007 (verb), FL030 (missing or foreign), FL044 (exists), and what the verb raises.
+-- Raises FL007 (verb), FL030 (missing or foreign), FL044 (exists), FL071 (see below), and what the verb raises.
 -- roles: admin
 create or replace function fenceline.act_on_schedule(
   p_name text,
@@ -38,6 +38,12 @@ begin
     if not found or v_tenant <> p_tenant then
       raise exception using errcode = 'FL030', message = format('schedule %L does not exist', left(p_name, 80));
     end if;
+  end if;
+  if p_verb = 'change' and p_changes ?| array['kind', 'args'] and not p_changes ? 'options' and exists (
+    select 1 from fenceline.schedule s where s.name = v_name and s.options ->> 'identity' is not null) then
+    -- Whoever says what is done with an identity must be one who may name it.
+    raise exception using errcode = 'FL071',
+      message = format('schedule %L names an identity: give its options too when you change its kind or args', p_name);
   end if;
   if p_verb = 'create' or p_changes ? 'options' then
     p_changes := p_changes || jsonb_build_object('options',
