@@ -31,6 +31,10 @@ class Identity:
     def is_bound(self) -> bool:
         return self.lanes is not None or self.kinds is not None
 
+    def is_for(self, kind: str, lane: str) -> bool:
+        """Whether the token's binding has room for such a job."""
+        return (self.kinds is None or kind in self.kinds) and (self.lanes is None or lane in self.lanes)
+
     def may(self, permission: str) -> bool:
         if self.is_bound and permission not in FOR_BOUND:
             return False

@@ -7,7 +7,7 @@ from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from fastapi import Header, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictStr
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from fenceline.context.waits import CALLBACK_SECONDS
 from fenceline.database import calls
@@ -101,6 +101,10 @@ async def signal_job(
 ) -> Response:
     """Send a signal to an unfinished job: the wait for that name goes on with it, now or whenever it begins."""
     job_id, identity = read_job_id(id), request.identity
+    if identity.is_bound:
+        job = from_json(await request.database.call(text_of(calls.jobs.describe_job(job_id, identity))))
+        if not identity.is_for(job["kind"], job["lane"]):
+            raise Problem("forbidden", "this token is limited to certain lanes or kinds, and the job is of another")
     payload = None if body is None or body.payload is None else to_json(body.payload).decode()
     call = calls.jobs.signal_job(
         job_id, name, payload, actor=identity.actor, request_id=_request_id(idempotency_key), viewer=identity

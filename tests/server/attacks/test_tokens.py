@@ -11,6 +11,7 @@ import pytest
 from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, client_of
+from tests.server.operations import MISSING_ID
 from tests.server.test_admin import enqueue
 from tests.server.test_jobs import is_problem
 
@@ -73,6 +74,49 @@ async def test_an_answer_that_was_lost_is_asked_for_again(api: FastAPI, as_role:
         lost, kept = [(await client.post(ROTATE)).json()["token"] for _ in range(2)]
     assert await status(api, lost) == 401, "nobody has it, so nobody may use it"
     assert await status(api, kept) == 201
+
+
+@pytest.mark.parametrize("revoked", [0, 1])
+async def test_a_revoked_token_takes_those_that_replaced_it_along(
+    api: FastAPI, as_role: AsRole, revoked: int, connect: Connect
+) -> None:
+    """Whoever had stolen the first one has the second by now, and with one of them would get a third."""
+    admin = await as_role("platform_admin")
+    made = [(await admin.post("/v1/tokens", json={"role": "runner"})).json()]
+    async with client_of(api, made[0]["token"]) as client:
+        made.append((await client.post(ROTATE)).json())
+    other = (await admin.post("/v1/tokens", json={"role": "runner"})).json()
+    assert await status(api, made[1]["token"]) == 201
+    assert (await admin.delete(f"/v1/tokens/{made[revoked]['id']}")).status_code == 204
+    for each in made:
+        assert await status(api, each["token"]) == await status(api, each["token"], ROTATE) == 401
+    assert await status(api, other["token"]) == 201
+    events = await (await connect()).fetch("select subject from fenceline.event where action = 'token.revoke'")
+    assert {row["subject"] for row in events} == {f"token {each['id']}" for each in made}
+
+
+async def test_nobody_hands_out_what_is_kept_from_them(as_role: AsRole) -> None:
+    """Neither args that their role hides, nor the jobs of others."""
+    admin = await as_role("platform_admin")
+    desk = ["jobs:read", "workers:view", "tokens:manage"]
+    for name, permissions, own_jobs in (
+        ("blind", [*desk, "jobs:hide_args"], False),
+        ("narrow", desk, True),
+        ("wide", desk, False),
+        ("reader", ["jobs:read"], True),
+        ("blind_reader", ["jobs:read", "jobs:hide_args"], True),
+    ):
+        body = {"permissions": permissions, "own_jobs": own_jobs}
+        assert (await admin.post(f"/v1/roles/{name}", json=body)).status_code == 201
+    for giver, given, expected in (
+        ("blind", "reader", 403),
+        ("blind", "blind_reader", 201),
+        ("narrow", "viewer", 403),
+        ("narrow", "reader", 201),
+        ("wide", "viewer", 201),
+    ):
+        answer = await (await as_role(giver)).post("/v1/tokens", json={"role": given})
+        assert answer.status_code == expected, (giver, given, answer.text)
 
 
 async def test_only_those_who_run_jobs_replace_their_tokens(as_role: AsRole) -> None:
@@ -160,6 +204,17 @@ async def test_a_bound_token_enqueues_only_what_it_is_for(api: FastAPI, as_role:
         for method, path, given in others:
             is_problem(await client.request(method, path, json=given), 403, "forbidden")
     assert {row["kind"] for row in (await fleet.get("/v1/jobs")).json()["items"]} == {"ingest"}
+
+
+async def test_a_bound_token_signals_only_what_it_is_for(api: FastAPI, as_role: AsRole) -> None:
+    operator = await as_role("operator")
+    jobs = {kind: await enqueue(operator, kind) for kind in ("ingest", "wipe")}
+    elsewhere = await enqueue(operator, "ingest", lane="interactive")
+    async with await bound(as_role, api, "operator", lanes=["default"], kinds=["ingest"]) as client:
+        assert (await client.post(f"/v1/jobs/{jobs['ingest']}/signals/go")).status_code == 202
+        for job in (jobs["wipe"], elsewhere):
+            is_problem(await client.post(f"/v1/jobs/{job}/signals/go"), 403, "forbidden")
+        is_problem(await client.post(f"/v1/jobs/{MISSING_ID}/signals/go"), 404, "not_found")
 
 
 async def test_a_bound_runner_claims_only_what_it_is_for(api: FastAPI, as_role: AsRole) -> None:

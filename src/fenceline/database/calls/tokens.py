@@ -76,6 +76,7 @@ def create_token(
     `granter`: who asks for it over HTTP; None: whoever may write to the database itself.
     """
     ends = "infinity" if expires_at == "never" else expires_at and expires_at.isoformat()
+    may_give = None if granter is None else granter.permissions | (set() if granter.own_jobs else {"jobs:read_all"})
     called = function(
         "create_token",
         hash=token_hash,
@@ -84,7 +85,7 @@ def create_token(
         name=name,
         expires_at=As("timestamptz", As("text", ends)),
         actor=actor,
-        granter_permissions=None if granter is None else sorted(granter.permissions),
+        granter_permissions=None if may_give is None else sorted(may_give),
         granter_tenant=None if granter is None else granter.reach,
     )
     return value_of(called, json_value)

@@ -15,5 +15,8 @@ begin
       message = format('the permissions %s are not yours to give', array_to_string(
         array(select g from unnest(p_given) g where g <> all(p_permissions)), ', '));
   end if;
+  if 'jobs:hide_args' = any(p_permissions) and not 'jobs:hide_args' = any(p_given) then  -- what it takes away, stays away
+    raise exception using errcode = 'FL043', message = 'a role without jobs:hide_args is not yours to give';
+  end if;
 end;
 $$;

@@ -26,7 +26,10 @@ declare
 begin
   p_tenant := coalesce(p_tenant, 'default');
   perform fenceline.check_name('tenant', p_tenant);
-  perform fenceline.check_grant(p_granter_permissions, p_granter_tenant, v_role.permissions, p_tenant);
+  -- To reach the jobs of others is as good as the permission for it.
+  perform fenceline.check_grant(p_granter_permissions, p_granter_tenant, v_role.permissions || case
+    when not v_role.own_jobs and exists (select 1 from unnest(v_role.permissions) p where starts_with(p, 'jobs:'))
+    then array['jobs:read_all'] else '{}'::text[] end, p_tenant);
   if v_role.all_tenants and p_granter_tenant is not null then
     raise exception using errcode = 'FL043',
       message = format('role %L reaches all tenants: it is not yours to give', p_role);

@@ -1,5 +1,6 @@
 -- Opens a session for a person in a browser: for the bearer of a token, for who has a code, or for somebody whom an
--- identity provider vouches for. A code is used up by it. The session ends with its token.
+-- identity provider vouches for. A code is used up by it. The session ends with its token, and when its bearer has opened 100
+-- more.
 --
 -- p_hash     of the session's secret, which never comes here
 -- p_seconds  how long it lasts at most
@@ -19,6 +20,7 @@ create or replace function fenceline.open_session(
 ) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
+  c_most constant integer := 100;
   v_now timestamptz := fenceline.clock();
   v_expires timestamptz := v_now + make_interval(secs => p_seconds);
   v_token fenceline.token;
@@ -38,6 +40,10 @@ begin
   else
     perform fenceline.find_role(p_role);
   end if;
+  delete from fenceline.session s where s.hash in (
+    select o.hash from fenceline.session o
+    where o.token = v_token.id or (o.actor = p_actor and o.tenant = p_tenant)
+    order by o.created_at desc offset c_most - 1);
   insert into fenceline.session (hash, token, actor, role, tenant, created_at, expires_at)
   values (p_hash, v_token.id, p_actor, p_role, p_tenant, v_now, v_expires);
   perform fenceline.record_event(coalesce(p_actor, v_token.name), 'session.open', 'session',
