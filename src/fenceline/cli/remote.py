@@ -120,16 +120,16 @@ class RemoteQueue:
         return [read_record(LockRecord, row) for row in _items(await asked)]
 
     async def steps(self, job_id: str) -> list[StepRecord]:
-        return [read_record(StepRecord, row) for row in _items(await self._of_job("GET", job_id, "/steps"))]
+        return [read_record(StepRecord, row) for row in await self._rows_of_job(job_id, "/steps")]
 
     async def phases(self, job_id: str) -> list[PhaseRecord]:
-        return [read_record(PhaseRecord, row) for row in _items(await self._of_job("GET", job_id, "/phases"))]
+        return [read_record(PhaseRecord, row) for row in await self._rows_of_job(job_id, "/phases")]
 
     async def attempts(self, job_id: str) -> list[AttemptRecord]:
-        return [read_record(AttemptRecord, row) for row in _items(await self._of_job("GET", job_id, "/attempts"))]
+        return [read_record(AttemptRecord, row) for row in await self._rows_of_job(job_id, "/attempts")]
 
     async def events(self, job_id: str) -> list[JobEvent]:
-        return [read_record(JobEvent, row) for row in _items(await self._of_job("GET", job_id, "/events"))]
+        return [read_record(JobEvent, row) for row in await self._rows_of_job(job_id, "/events")]
 
     async def logs(self, job_id: str, after: LogLine | None) -> list[LogLine]:
         query = {} if after is None else {"cursor": f"{after.token}-{after.line}"}
@@ -254,7 +254,7 @@ class RemoteQueue:
         return [read_record(Finding, row) for row in answer["findings"]]
 
     async def schedules(self) -> list[Schedule]:
-        return [_schedule(row) for row in _items(await self._call("GET", "/v1/schedules"))]
+        return [_schedule(row) for row in await self._rows("/v1/schedules")]
 
     async def set_schedule(self, name: str, settings: Mapping[str, Any]) -> Schedule:
         try:
@@ -296,6 +296,21 @@ class RemoteQueue:
 
     async def revoke_token(self, token_id: int) -> None:
         await self._call("DELETE", f"/v1/tokens/{token_id}")
+
+    async def _rows(self, path: str) -> list[Any]:
+        """Of all pages of a list."""
+        found: list[Any] = []
+        query: dict[str, Any] = {}
+        while True:
+            page = await self._call("GET", path, query=query)
+            found += page["items"]
+            query = {"cursor": page.get("next_cursor")}
+            if query["cursor"] is None:
+                return found
+
+    async def _rows_of_job(self, job_id: str, rest: str) -> list[Any]:
+        parse_id(job_id)  # the server would only say that there is no such job
+        return await self._rows(f"/v1/jobs/{job_id}{rest}")
 
     async def _of_schedule(self, method: str, name: str, rest: str = "", **more: Any) -> Any:
         return await self._call(method, f"/v1/schedules/{_segment(name)}{rest}", **more)

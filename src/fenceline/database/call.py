@@ -111,6 +111,30 @@ def text_of(call: Call[Any]) -> Call[str]:
     return replace(call, decode=scalar)
 
 
+#: A page of a list ends before the row that would make it longer; one row it always has.
+PAGE_BYTES = 4 * 2**20
+_PAGE = """
+select p.item, p.rows
+from (select q.item, row_number() over () as place, count(*) over () as rows,
+             sum(octet_length(q.item::text)) over (rows unbounded preceding) as bytes
+      from (select * from ({call}) r(item) offset ${skip}) q) p
+where p.place = 1 or p.bytes <= ${most}
+"""
+
+
+def page_of(call: Call[list[Any]], skip: int = 0) -> Call[tuple[list[str], int | None]]:
+    """For a call whose rows are one JSON value each: the texts of those behind the first `skip`, as many as a page has
+    room for, and how many to skip for the next one; None: there is none.
+    """
+    place = len(call.parameters)
+
+    def decode(rows: Sequence[Row]) -> tuple[list[str], int | None]:
+        return [row[0] for row in rows], skip + len(rows) if rows and len(rows) < rows[0][1] else None
+
+    sql = _PAGE.format(call=call.sql, skip=place + 1, most=place + 2)
+    return replace(call, sql=sql, parameters=(*call.parameters, skip, PAGE_BYTES), decode=decode)
+
+
 def texts_of(call: Call[list[Any]]) -> Call[list[str]]:
     """The same, one text for each row."""
     return replace(call, decode=column)

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime
 from pydantic_core import from_json
 
 from fenceline.database import calls
+from fenceline.database.call import page_of
 from fenceline.server.filters import Cursor, Limit, read_cursor
 from fenceline.server.routing import ApiRequest, list_response, operation, router
 from fenceline.server.schemas import AT, ID
@@ -50,16 +51,16 @@ async def audit(  # noqa: PLR0917 - FastAPI passes them by name
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """What operators did, newest first."""
-    found = await request.database.call(
-        calls.system.list_events(
-            request.identity,
-            subject=subject,
-            actor=actor,
-            action=action,
-            tenant=tenant,
-            limit=limit,
-            cursor=read_cursor(cursor),
-        )
+    """What operators did, newest first. A page has about 4 MiB at most, and may end before `limit`."""
+    call = calls.system.list_events(
+        request.identity,
+        subject=subject,
+        actor=actor,
+        action=action,
+        tenant=tenant,
+        limit=limit,
+        cursor=read_cursor(cursor),
     )
-    return list_response(found, from_json(found[-1])["id"] if len(found) == limit else None)
+    found, following = await request.database.call(page_of(call))
+    is_last = following is None and len(found) < limit
+    return list_response(found, None if is_last else from_json(found[-1])["id"])

@@ -129,8 +129,21 @@ def read_cursor(cursor: str | None) -> int | None:
     try:
         return parse_id(cursor)
     except InvalidId as error:
-        message = "use the next_cursor of the page before"
-        raise Problem("invalid", f"cursor: {message}", errors=[{"field": "cursor", "message": message}]) from error
+        raise _wrong_cursor() from error
+
+
+def read_skipped(cursor: str | None) -> int:
+    """The same for lists whose cursor is how many rows came before. Raises Problem `invalid`."""
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):  # noqa: PLR2004 - digits of an integer
+        raise _wrong_cursor()
+    return int(cursor)
+
+
+def _wrong_cursor() -> Problem:
+    message = "use the next_cursor of the page before"
+    return Problem("invalid", f"cursor: {message}", errors=[{"field": "cursor", "message": message}])
 
 
 def read_fields(fields: Sequence[str] | None, known: Sequence[str] = OPTIONAL_FIELDS) -> list[str]:

@@ -11,10 +11,12 @@ from fastapi import Query, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StrictInt, StrictStr
 
 from fenceline.database import calls
+from fenceline.database.call import page_of
 from fenceline.database.calls.webhooks import TriggerKey
 from fenceline.model.identity import Identity
 from fenceline.model.webhook_schemes import SCHEMES, BadSecret, Claim
 from fenceline.server.doors import address_key
+from fenceline.server.filters import Cursor, read_skipped
 from fenceline.server.jobs import LOCATION, encode_args
 from fenceline.server.payloads import FORM, read_payload
 from fenceline.server.problems import Problem
@@ -97,7 +99,7 @@ class NewTriggerView(TriggerView):
     secret: Annotated[str, Field(description="What requests are signed with. It is shown here and never again.")]
 
 
-TriggerList = list_of(TriggerView)
+TriggerList = list_of(TriggerView, has_pages=True)
 
 
 class TriggerPayload(BaseModel):
@@ -107,10 +109,11 @@ class TriggerPayload(BaseModel):
 
 
 @routes.get("/v1/triggers", **operation("schedules:manage", model=TriggerList))
-async def list_triggers(request: ApiRequest) -> Response:
-    """Incoming webhooks in reach, by name; never their secrets."""
-    found = await request.database.call(calls.webhooks.triggers(request.identity.reach))
-    return list_response(found)
+async def list_triggers(request: ApiRequest, cursor: Cursor = None) -> Response:
+    """Incoming webhooks in reach, by name; never their secrets. A page has about 4 MiB at most."""
+    call = calls.webhooks.triggers(request.identity.reach)
+    found, following = await request.database.call(page_of(call, read_skipped(cursor)))
+    return list_response(found, following)
 
 
 @routes.post("/v1/triggers", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=NewTriggerView))

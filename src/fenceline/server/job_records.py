@@ -1,4 +1,4 @@
-"""What is kept of a job: attempts, steps, phases, log lines, events."""
+"""What is kept of a job: attempts, steps, phases, log lines, events. A page has about 4 MiB at most."""
 
 import re
 from typing import Annotated, Any
@@ -8,10 +8,10 @@ from fastapi import Query, Response
 from pydantic_core import from_json
 
 from fenceline.database import calls
-from fenceline.database.call import Call, texts_of
+from fenceline.database.call import Call, page_of, texts_of
 from fenceline.model.job import Checkpoint, LogLine, PhaseRecord, StepRecord
 from fenceline.model.records import AttemptRecord, JobEvent
-from fenceline.server.filters import Limit
+from fenceline.server.filters import Cursor, Limit, read_skipped
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, read_job_id, router
 from fenceline.server.schemas import AT
@@ -52,7 +52,7 @@ class StepView(View):
     )  # fmt: skip
 
 
-StepList = list_of(StepView)
+StepList = list_of(StepView, has_pages=True)
 
 
 @shows(Checkpoint)
@@ -79,10 +79,10 @@ class PhaseView(View):
     )  # fmt: skip
 
 
-PhaseList = list_of(PhaseView)
+PhaseList = list_of(PhaseView, has_pages=True)
 
 
-AttemptList = list_of(AttemptView)
+AttemptList = list_of(AttemptView, has_pages=True)
 
 
 @shows(LogLine)
@@ -110,19 +110,19 @@ class JobEventView(View):
     )
 
 
-JobEventList = list_of(JobEventView)
+JobEventList = list_of(JobEventView, has_pages=True)
 
 
 @routes.get("/v1/jobs/{id}/attempts", **operation("jobs:read", "not_found", "invalid", model=AttemptList))
-async def list_attempts(request: ApiRequest, id: str) -> Response:
+async def list_attempts(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
     """Every attempt, first to last, the live one included; one without `attempt_id` is a job that ended unclaimed."""
-    return await _records(request, calls.job_records.list_attempts(read_job_id(id), request.identity))
+    return await _records(request, calls.job_records.list_attempts(read_job_id(id), request.identity), cursor)
 
 
 @routes.get("/v1/jobs/{id}/steps", **operation("jobs:read", "not_found", "invalid", model=StepList))
-async def list_steps(request: ApiRequest, id: str) -> Response:
+async def list_steps(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
     """Its steps in order: what was done and gave which result, what failed, what is still to come."""
-    return await _records(request, calls.job_records.list_steps(read_job_id(id), request.identity))
+    return await _records(request, calls.job_records.list_steps(read_job_id(id), request.identity), cursor)
 
 
 @routes.get("/v1/jobs/{id}/checkpoint", **operation("jobs:read", "not_found", "invalid", model=CheckpointView))
@@ -134,15 +134,15 @@ async def read_checkpoint(request: ApiRequest, id: str) -> Response:
 
 
 @routes.get("/v1/jobs/{id}/phases", **operation("jobs:read", "not_found", "invalid", model=PhaseList))
-async def list_phases(request: ApiRequest, id: str) -> Response:
+async def list_phases(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
     """The phases of all its attempts in order, each with the progress and the items that it ended with."""
-    return await _records(request, calls.job_records.list_phases(read_job_id(id), request.identity))
+    return await _records(request, calls.job_records.list_phases(read_job_id(id), request.identity), cursor)
 
 
 @routes.get("/v1/jobs/{id}/events", **operation("jobs:read", "not_found", "invalid", model=JobEventList))
-async def list_events(request: ApiRequest, id: str) -> Response:
+async def list_events(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
     """What happened to the job, first to last: made, claimed, started, ended, and what people did to it."""
-    return await _records(request, calls.job_records.job_events(read_job_id(id), request.identity))
+    return await _records(request, calls.job_records.job_events(read_job_id(id), request.identity), cursor)
 
 
 @routes.get("/v1/jobs/{id}/logs", **operation("jobs:read", "not_found", "invalid", model=LogList))
@@ -161,10 +161,11 @@ async def read_log(
             raise Problem("invalid", f"cursor: {message}", errors=[{"field": "cursor", "message": message}])
         after = (int(place[1]), int(place[2]))
     call = calls.job_records.read_log(read_job_id(id), request.identity, after=after, limit=limit)
-    found = await request.database.call(texts_of(call))
-    last = from_json(found[-1]) if len(found) == limit else None
+    found, following = await request.database.call(page_of(call))
+    last = from_json(found[-1]) if following is not None or len(found) == limit else None
     return list_response(found, None if last is None else f"{last['token']}-{last['line']}")
 
 
-async def _records(request: ApiRequest, call: Call[list[Any]]) -> Response:
-    return list_response(await request.database.call(texts_of(call)))
+async def _records(request: ApiRequest, call: Call[list[Any]], cursor: str | None) -> Response:
+    found, following = await request.database.call(page_of(call, read_skipped(cursor)))
+    return list_response(found, following)

@@ -303,12 +303,12 @@ def json_response(text: str, status: int = 200, headers: Mapping[str, str] | Non
     return Response(text, status, headers=headers, media_type="application/json")
 
 
-def list_response(items: Sequence[str], next_cursor: str | None = None) -> Response:
+def list_response(items: Sequence[str], next_cursor: str | int | None = None) -> Response:
     """A list of JSON texts as `{"items": …, "next_cursor": …}`."""
     return page_response(f"[{', '.join(items)}]", next_cursor)
 
 
-def page_response(items: str, next_cursor: str | None) -> Response:
+def page_response(items: str, next_cursor: str | int | None) -> Response:
     """The same for items that are one JSON array."""
     cursor = "null" if next_cursor is None else f'"{next_cursor}"'
     return json_response(f'{{"items": {items}, "next_cursor": {cursor}}}')

@@ -7,10 +7,10 @@ from pydantic import ConfigDict, Field, JsonValue, StrictBool, StrictInt, Strict
 
 from fenceline.client.schedule_decorator import ScheduleSettings, encode_settings
 from fenceline.database import calls
-from fenceline.database.call import texts_of
+from fenceline.database.call import page_of, texts_of
 from fenceline.model.identity import Identity
 from fenceline.model.schedule import Schedule, Tick
-from fenceline.server.filters import Limit
+from fenceline.server.filters import Cursor, Limit, read_skipped
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
 from fenceline.server.schemas import AT, ID, Body, JobOptionsBody, JobView, with_role
@@ -83,7 +83,7 @@ class ScheduleView(View):
     model_config = examples(_SCHEDULE, title="Schedule")
 
 
-ScheduleList = list_of(ScheduleView)
+ScheduleList = list_of(ScheduleView, has_pages=True)
 
 
 @shows(Tick)
@@ -98,10 +98,11 @@ TickList = list_of(TickView)
 
 
 @routes.get("/v1/schedules", **operation("schedules:manage", model=ScheduleList))
-async def list_schedules(request: ApiRequest) -> Response:
-    """Schedules in reach, by name."""
-    found = await request.database.call(calls.schedules.schedules_in_reach(request.identity))
-    return list_response(found)
+async def list_schedules(request: ApiRequest, cursor: Cursor = None) -> Response:
+    """Schedules in reach, by name. A page has about 4 MiB at most."""
+    call = calls.schedules.schedules_in_reach(request.identity)
+    found, following = await request.database.call(page_of(call, read_skipped(cursor)))
+    return list_response(found, following)
 
 
 @routes.post("/v1/schedules", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=ScheduleView))

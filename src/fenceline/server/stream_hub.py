@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 
 from pydantic_core import from_json
 
@@ -28,7 +28,11 @@ log = logging.getLogger("fenceline.server")
 POLL_SECONDS = 1.0
 LOOKS_PER_SECOND = 40
 JOURNAL_SECONDS = 0.25
-JOURNAL_PAGE = 1000
+JOURNAL_PAGE = 250
+#: Of args, results and the like where many jobs are shown: as in lists. One job's own stream has them whole.
+MOST_VALUE_BYTES = 16_384
+#: Jobs whose states are read at a time.
+STATES = 50
 #: Followed jobs are named again in time.
 FOLLOW_SECONDS = 60.0
 #: The journal goes on for so long without readers, so that one who was cut off misses nothing.
@@ -178,11 +182,17 @@ class Hub:
         stream.position = position
         return await self._database.call(calls.streams.journal_place(position.after)) is not None
 
-    async def show(self, stream: FilterStream, job_ids: list[int]) -> None:
-        """The state of jobs, before anything happens."""
-        for seen in await self._states(job_ids):
-            if seen.job is not None:
-                stream.show(seen, from_json(seen.job))
+    async def show(self, stream: FilterStream, job_ids: Sequence[int]) -> AsyncIterator[bytes]:
+        """The states of jobs before anything happens, as the client takes them."""
+        for start in range(0, len(job_ids), STATES):
+            for seen in await self._states(job_ids[start : start + STATES]):
+                if seen.job is None:
+                    continue
+                while not stream.show(seen, from_json(seen.job)) and not stream.closed:
+                    stream.is_behind = False
+                    yield stream.take()
+        if not stream.is_empty:
+            yield stream.take()
 
     async def catch_up(self, stream: FilterStream) -> None:
         """A page of the journal for a client that is behind the others; when it is not, it becomes one of them."""
@@ -214,8 +224,12 @@ class Hub:
             lines=lines,
         )
 
-    async def _states(self, job_ids: list[int]) -> list[FollowedJob]:
-        return await self._database.call(calls.streams.followed_jobs(dict.fromkeys(job_ids, NO_LINES), 0))
+    async def _states(self, job_ids: Sequence[int]) -> list[FollowedJob]:
+        found: list[FollowedJob] = []
+        for start in range(0, len(job_ids), STATES):
+            after = dict.fromkeys(job_ids[start : start + STATES], NO_LINES)
+            found += await self._database.call(calls.streams.followed_jobs(after, 0, most_value=MOST_VALUE_BYTES))
+        return found
 
     # The loop ----------------------------------------------------------------------------------------------
 

@@ -166,7 +166,8 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
 async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: LastEventId = None) -> Response:
     """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest as they are, then what happens.
 
-    Log lines are those written from now on.
+    Log lines are those written from now on. Values of more than 16 KiB are cut, as in lists: one job's own stream has
+    them whole.
     """
     hub = request.server.hub
     stream = FilterStream(filters, _proof(request))
@@ -177,19 +178,22 @@ async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: Las
     hub.admit(stream)
     try:
         await hub.start_journal()
+        first: list[int] = []
         if wanted is None or not await hub.resume(stream, wanted):
             await hub.begin(stream)
             newest, _cursor = await request.database.call(
                 calls.jobs.page_texts(filters, request.identity, limit=SHOWN_FIRST, cursor=None, fields=())
             )
-            await hub.show(stream, [parse_id(job["id"]) for job in reversed(from_json(newest))])
+            first = [parse_id(job["id"]) for job in reversed(from_json(newest))]
     except BaseException:
         hub.drop(stream)
         raise
-    return StreamResponse(hub, stream, _filter_events(hub, stream))
+    return StreamResponse(hub, stream, _filter_events(hub, stream, first))
 
 
-async def _filter_events(hub: Hub, stream: FilterStream) -> AsyncIterator[bytes]:
+async def _filter_events(hub: Hub, stream: FilterStream, first: list[int]) -> AsyncIterator[bytes]:
+    async for chunk in hub.show(stream, first):
+        yield chunk
     while True:
         stream.is_behind = True
         while stream.is_behind and not stream.closed:

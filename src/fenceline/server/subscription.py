@@ -201,10 +201,11 @@ class FilterStream(Stream):
             and self.filters.matches(job)
         )
 
-    def show(self, seen: FollowedJob, attributes: Mapping[str, Any]) -> None:
-        """The state of a job before anything happens."""
+    def show(self, seen: FollowedJob, attributes: Mapping[str, Any]) -> bool:
+        """The state of a job before anything happens; False: there is no room, show it again."""
         if self.matches(attributes):
             self._send_state(seen, self.position.place, (WHOLE, WHOLE))
+        return not self.is_behind
 
     def offer(self, page: JournalPage) -> None:
         """Send what is new on the page, as far as there is room."""
@@ -236,14 +237,18 @@ class FilterStream(Stream):
         if seen.job is None or seen.progress is None:
             return
         status_version, progress_version = self._versions.pop(seen.job_id, (0, 0))
-        if seen.status_version != status_version and sent < parts[0]:
-            if not self.push("status", seen.job, f"{place}.{parts[0]}"):
-                return
+        if (
+            seen.status_version != status_version
+            and sent < parts[0]
+            and self.push("status", seen.job, f"{place}.{parts[0]}")
+        ):
             status_version = seen.status_version
             self.position = Position(place, parts[0])
-        if seen.progress_version != progress_version and sent < parts[1]:
-            if not self.push("progress", seen.progress, f"{place}.{parts[1]}"):
-                return
+        if (
+            seen.progress_version != progress_version
+            and sent < parts[1]
+            and self.push("progress", seen.progress, f"{place}.{parts[1]}")
+        ):
             progress_version = seen.progress_version
             self.position = Position(place, parts[1])
         self._versions[seen.job_id] = (status_version, progress_version)

@@ -73,8 +73,10 @@ def followed_stamps(job_ids: list[int]) -> Call[dict[int, int]]:
     )
 
 
-def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[FollowedJob]]:
-    """`after`: per job the token and line of the last log line that is known."""
+def followed_jobs(
+    after: dict[int, tuple[int, int]], limit: int, *, most_value: int | None = None
+) -> Call[list[FollowedJob]]:
+    """`after`: per job the token and line of the last log line that is known. `most_value`: longer ones are cut."""
 
     def decode(rows: Sequence[Row]) -> list[FollowedJob]:
         return [FollowedJob(*(*shown, [_line_text(text) for text in lines])) for *shown, lines in rows]
@@ -85,6 +87,7 @@ def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[Fo
         tokens=[token for token, _line in after.values()],
         lines=[line for _token, line in after.values()],
         limit=limit,
+        most_value=most_value,
     )
     columns = "job_id, stamp, job, status, progress, status_version, progress_version, lines"
     return rows_of(called, columns, decode, repeatable=True)

@@ -14,7 +14,8 @@ create or replace function fenceline.stats_active(
 ) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with active as (
-    select r.job_id, j.kind, r.lane, j.tenant, j.labels, r.number as attempt, w.name as worker, p.phase, p.progress,
+    select r.job_id, j.kind, r.lane, j.tenant, j.labels, r.number as attempt, w.name as worker, p.phase,
+           fenceline.cut_value(p.progress, 16384) as progress,
            case when r.started_at is null then 'claimed' else 'running' end as status, r.claimed_at, r.started_at,
            r.active_at, r.cancel_requested_at,
            extract(epoch from fenceline.clock() - r.claimed_at)::double precision as seconds
