@@ -77,10 +77,14 @@ def seal_error(codec: Codec, text: str | None) -> str | None:
         return seal_json(codec, text)
     return json.dumps(
         {
-            name: value if name in OPEN_IN_ERRORS or value is None else _envelope(codec, json.dumps(value))
+            name: value if _stays_open(codec, name, value) else _envelope(codec, json.dumps(value))
             for name, value in error.items()
         }
     )
+
+
+def _stays_open(codec: Codec, name: str, value: Any) -> bool:
+    return value is None or (name in OPEN_IN_ERRORS and not holds_token(codec, json.dumps(value)))
 
 
 def seal_lines(codec: Codec, text: str | None) -> str | None:
@@ -143,6 +147,15 @@ def seal_again(codec: Codec, text: str) -> tuple[str, int]:
         return found[0].replace(old, codec.encrypt(opened.encode()).decode("ascii"))
 
     return _SEALED.sub(replace, text), unreadable
+
+
+def holds_token(codec: Codec, text: str) -> bool:
+    """Whether a text, JSON or not, has a token in it that would be opened in an answer."""
+    if TEXT_MARK not in text and MARK not in text:
+        return False
+    tokens = [text.removeprefix(TEXT_MARK)] if text.startswith(TEXT_MARK) else []
+    tokens += [found[1] or found[2] for found in _SEALED.finditer(text)]
+    return any(_decrypt(codec, token) is not None for token in tokens)
 
 
 # How answers are opened.

@@ -329,7 +329,7 @@ def finish_attempt(
         attempt_id=attempt_id,
         outcome=outcome,
         result=As("jsonb", result, seal_json),
-        error=As("jsonb", error),
+        error=As("jsonb", error, seal_error),
         errors=As("jsonb", errors, seal_items),
     )
     if not in_transaction:

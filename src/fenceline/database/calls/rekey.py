@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fenceline.database.call import As, Call, function, rows_of, statement, value_of
@@ -36,7 +36,8 @@ def sealed_values(after: int | None, limit: int) -> Call[list[SealedValue]]:
 
 def replace_sealed(changes: Sequence[dict[str, Any]]) -> Call[int]:
     """How many were still as they were read, and are replaced."""
-    return value_of(function("replace_sealed", values=As("jsonb", json.dumps(changes))), repeatable=True)
+    call: Call[int] = value_of(function("replace_sealed", values=As("jsonb", json.dumps(changes))), repeatable=True)
+    return replace(call, opens=False)
 
 
 def start_rekey(*, actor: str | None) -> Call[Enqueued]:
