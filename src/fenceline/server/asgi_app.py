@@ -120,6 +120,7 @@ class Server:
         long = session_settings.limits(lock_seconds=2.0, statement_seconds=600.0)
         self.maintenance = app_parts(app).make_database(1, settings=long, patient=False)
         self.metrics = metrics.ServerMetrics(self.database, shows_kinds=settings.private_metrics)
+        self.readiness = health.Readiness(self.database)
         self.ready = lane_wakeups.ReadyLanes()
         self.submitter = Submitter(self.turns)
         self.rate_limit = RateLimit(settings.requests_per_second, settings.tenant_requests_per_second)

@@ -19,6 +19,8 @@ routes = router("health")
 
 #: The fleet is measured at most so often, however many ask.
 REMEMBER_SECONDS = 2.0
+#: And written down at most so often: that is thousands of lines, for whoever asks.
+WRITE_SECONDS = 0.25
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
@@ -37,6 +39,7 @@ class ServerMetrics:
             "fenceline_http_request_seconds", "Time to answer.", ["route"], buckets=BUCKETS, registry=self._registry
         )
         self._measured: float | None = None
+        self._written: tuple[float, bytes] | None = None
         self._turn = asyncio.Lock()
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -51,7 +54,9 @@ class ServerMetrics:
                     lanes, await self._database.call(calls.stats.measure_fleet(self._fleet.until, WAIT_BOUNDS))
                 )
                 self._measured = time.monotonic()
-        return generate_latest(self._registry)
+        if self._written is None or time.monotonic() - self._written[0] > WRITE_SECONDS:
+            self._written = (time.monotonic(), generate_latest(self._registry))
+        return self._written[1]
 
 
 @routes.get(

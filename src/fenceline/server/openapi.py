@@ -23,7 +23,10 @@ routes = router("about")
 )
 async def openapi_document(request: ApiRequest) -> Response:
     """This document."""
-    return json_response(json.dumps(openapi(request.app)))
+    state = request.app.state
+    if not hasattr(state, "openapi_text"):  # anybody may ask for it, as often as they like
+        state.openapi_text = json.dumps(openapi(request.app))
+    return json_response(state.openapi_text)
 
 
 def openapi(api: FastAPI) -> dict[str, Any]:

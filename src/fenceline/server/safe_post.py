@@ -71,8 +71,14 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         raise Refused(f"{path} is not a public address")
 
     def _is_allowed(self, address: str) -> bool:
+        """This machine, and where clouds serve metadata, only by a network of nothing else: no 0.0.0.0/0 opens them."""
         ip = ipaddress.ip_address(address.partition("%")[0])
-        return any(ip in network for network in self._allowed)
+        return any(
+            ip in network
+            and (network.is_loopback or not ip.is_loopback)
+            and (network.is_link_local or not ip.is_link_local)
+            for network in self._allowed
+        )
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -28,7 +28,7 @@ class Certificates:
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """As the files are now: a renewed certificate is used from the next connection on."""
+        """As the files are now: a renewed certificate, or another authority, counts from the next connection on."""
         try:
             stamp = self._stamp()
             if stamp != self._loaded:
@@ -50,7 +50,9 @@ class Certificates:
         return context
 
     def _stamp(self) -> tuple[int, ...]:
-        return tuple(file.stat().st_mtime_ns for file in (self._settings.cert, self._settings.key))
+        settings = self._settings
+        files = (settings.cert, settings.key, settings.client_ca)
+        return tuple(file.stat().st_mtime_ns for file in files if file is not None)
 
 
 class TlsDoor(asyncio.Protocol):

@@ -1,5 +1,6 @@
 """Requests at the edge: what is unknown is refused, who is refused too often is not asked about, answers say little."""
 
+import asyncio
 import logging
 import re
 from collections import Counter
@@ -17,7 +18,7 @@ from fenceline import Fenceline
 from fenceline.errors import DatabaseUnavailable
 from fenceline.model.secret import new_token
 from fenceline.runtime.database import Database
-from fenceline.server import health, incoming_webhooks
+from fenceline.server import health, incoming_webhooks, metrics, openapi
 from fenceline.server.asgi_app import create_app
 from fenceline.server.server_settings import EdgeSettings, ServerSettings
 
@@ -202,6 +203,56 @@ class TestRefusals:
                 await guessing.get("/v1/jobs")
         lines = [record.getMessage() for record in caplog.records if record.name == "fenceline.refused"]
         assert len(lines) <= 40
+
+
+async def test_what_needs_no_token_costs_little(
+    anonymous: httpx.AsyncClient, statements: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many ask, they use one connection, and nothing long is made anew for each."""
+    made: Counter[str] = Counter()
+
+    def counted(module: Any, name: str) -> None:
+        make = getattr(module, name)
+
+        def counting(*args: Any) -> Any:
+            made[name] += 1
+            return make(*args)
+
+        monkeypatch.setattr(module, name, counting)
+
+    counted(metrics, "generate_latest")
+    counted(openapi, "openapi")
+    for path in ("/readyz", "/metrics", "/openapi.json"):
+        answers = await asyncio.gather(*(anonymous.get(path) for _ in range(50)))
+        assert {answer.status_code for answer in answers} == {200}
+    assert statements["schema_version"] <= 5
+    assert statements["describe_lanes"] == 1
+    assert made["generate_latest"] <= 3
+    assert made["openapi"] == 1
+
+
+class TestRates:
+    @pytest.fixture
+    def settings(self) -> ServerSettings:
+        return ServerSettings(maintain=False, deliver=False, requests_per_second=4, tenant_requests_per_second=6)
+
+    async def test_a_token_and_a_tenant_have_a_rate_each(self, as_role: AsRole) -> None:
+        async def count(client: httpx.AsyncClient) -> tuple[int, httpx.Response]:
+            """How many of ten requests are answered, of a bucket that fills again meanwhile; and the last answer."""
+            answers = [await client.get("/v1/jobs") for _ in range(10)]
+            return sum(answer.status_code == 200 for answer in answers), answers[-1]
+
+        ann, bob = await as_role("viewer", name="ann"), await as_role("viewer", name="bob")
+        other = await as_role("viewer", tenant="other")
+        done, last = await count(ann)
+        assert 4 <= done < 8
+        assert problem(last) == (429, "limited")
+        assert "with this token" in last.json()["detail"]
+        assert int(last.headers["retry-after"]) >= 1
+        done, last = await count(bob)
+        assert 1 <= done < 6
+        assert "of this tenant" in last.json()["detail"]
+        assert (await other.get("/v1/jobs")).status_code == 200
 
 
 async def test_access_log_on_request(queue_app: Fenceline, caplog: pytest.LogCaptureFixture) -> None:

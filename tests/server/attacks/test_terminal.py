@@ -45,6 +45,8 @@ def hostile_job(database: str) -> Iterator[str]:
         lines = json.dumps([{"message": f"{STEERING}\n12:00:00.000 info    forged", "fields": {"path": STEERING}}])
         scalar("select fenceline.write_log(%s, %s, %s)", job, attempt, lines)
         scalar("select fenceline.set_progress(%s, %s, %s, %s)", job, attempt, STEERING, "{}")
+        step = "select fenceline.record_step(%s, %s, 'load', p_error => %s)"
+        scalar(step, job, attempt, json.dumps({"type": STEERING, "message": STEERING}))
         yield str(scalar("select fenceline.public_id(%s)", job))
 
 
@@ -56,11 +58,18 @@ def run(database: str, *command: str) -> Result:
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-@pytest.mark.parametrize("command", [("jobs", "list"), ("jobs", "show"), ("jobs", "logs"), ("workers",)], ids=str)
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("jobs", "list"), ("jobs", "show"), ("jobs", "logs"), ("jobs", "explain"), ("jobs", "phases"),
+        ("jobs", "steps"), ("workers",), ("stats", "active"),
+    ],
+    ids=str,
+)  # fmt: skip
 def test_no_command_passes_it_on(
     database: str, hostile_job: str, command: tuple[str, ...], form: tuple[str, ...]
 ) -> None:
-    job = (hostile_job,) if command[-1] in {"show", "logs"} else ()
+    job = (hostile_job,) if command[0] == "jobs" and command[1] != "list" else ()
     result = run(database, *command, *job, *form)
     assert not FORBIDDEN & set(result.output), command
     if form:

@@ -72,7 +72,9 @@ async def test_runners_show_a_certificate(database: str, tmp_path: Path, authori
     token = await token_of(database, "runner")
     headers = {"Authorization": f"Bearer {token}"}
     (tmp_path / "shop.py").write_text(APP)
-    with running(database, tmp_path, *flags(server, "--tls-client-ca", str(authority.file))) as victim:
+    clients = tmp_path / "clients.pem"
+    clients.write_bytes(authority.file.read_bytes())
+    with running(database, tmp_path, *flags(server, "--tls-client-ca", str(clients))) as victim:
         # Others need none.
         operator = {"Authorization": f"Bearer {await token_of(database)}"}
         made = httpx.post(
@@ -94,6 +96,12 @@ async def test_runners_show_a_certificate(database: str, tmp_path: Path, authori
         assert ran.returncode == 0, ran.stderr
         job = httpx.get(f"{victim.url}/v1/jobs/{made['id']}", headers=operator, verify=context(authority)).json()
         assert (job["status"], json.dumps(job["result"])) == ("succeeded", '"done over TLS"')
+        # Whoever is not trusted any more stays out from the next connection on.
+        shown = context(authority, runner)
+        assert httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown).status_code == 201
+        clients.write_bytes(Authority(tmp_path, "newer").file.read_bytes())
+        with pytest.raises(httpx.TransportError):
+            httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown)
 
 
 def test_tls_flags_go_together(database: str, tmp_path: Path, authority: Authority) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 
+import httpcore
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -135,7 +136,21 @@ async def test_a_trigger_takes_both_secrets_until_the_overlap_is_over(
     assert NEW not in str(events)
 
 
-async def test_only_the_networks_that_were_named_are_open(receiver: Receiver) -> None:
+async def no_packet(*_args: object, **_options: object) -> None:
+    pytest.fail("a packet would have gone out")
+
+
+async def test_a_wide_network_opens_neither_this_machine_nor_metadata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", no_packet)
+    post = SafePost(allow_http=True, allowed=read_networks("0.0.0.0/0, ::/0"))
+    for host in ("127.0.0.1", "[::1]", "169.254.169.254", "[fe80::1]"):
+        with pytest.raises(Refused, match="not a public address"):
+            await post.post(f"http://{host}/", b"", {})
+    await post.close()
+
+
+async def test_only_the_networks_that_were_named_are_open(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", no_packet)
     allowed = read_networks("10.0.0.0/8, fd00::/8")
     assert allowed == (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
     post = SafePost(allow_http=True, allowed=allowed)
