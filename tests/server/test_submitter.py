@@ -46,6 +46,34 @@ async def test_many_at_once_take_few_statements_and_each_gets_its_own_job(
     assert len(statements) <= 12
 
 
+async def test_what_may_take_long_goes_by_itself(as_role: AsRole, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a tenant with two such enqueues at a time would hold up all others."""
+    producer = await as_role("producer")
+    first = (await enqueue(producer, 0)).json()["id"]
+    together: list[str] = []
+    submit = Submitter.submit
+
+    async def noted(self: Submitter, asked: Submission) -> Submitted:
+        together.append(asked.kind)
+        return await submit(self, asked)
+
+    monkeypatch.setattr(Submitter, "submit", noted)
+    long: list[dict[str, Any]] = [
+        {"after": [first] * 1000},
+        {"snapshot": {"size": 1}},
+        {"requires_hash": "h"},
+        {"resource_lock": "r"},
+        {"dedupe_key": "d"},
+        {"args": {"text": "a" * 100_000}},
+    ]
+    for number, options in enumerate(long):
+        made = await producer.post("/v1/jobs", json={"kind": f"k{number}", **options})
+        assert made.status_code == 202
+    assert together == []
+    assert (await enqueue(producer, 9, priority=3, labels={"a": "b"}, key="k")).status_code == 202
+    assert together == ["k9"]
+
+
 async def test_one_that_is_refused_does_not_stop_the_others(as_role: AsRole) -> None:
     producer = await as_role("producer")
     answers = await asyncio.gather(

@@ -966,8 +966,8 @@ MUTANTS = (
     mutant(
         "creator_approves",
         "approve_job",
-        "if v_job.created_by = p_actor and",
-        "if false and",
+        "and fenceline.is_own_request(v_job, p_actor) then",
+        "and false then",
         gate_scenarios.nobody_approves_his_own_job,
     ),
     mutant(

@@ -132,7 +132,8 @@ def page_of(call: Call[list[Any]], skip: int = 0) -> Call[tuple[list[str], int |
         return [row[0] for row in rows], skip + len(rows) if rows and len(rows) < rows[0][1] else None
 
     sql = _PAGE.format(call=call.sql, skip=place + 1, most=place + 2)
-    return replace(call, sql=sql, parameters=(*call.parameters, skip, PAGE_BYTES), decode=decode)
+    parameters = (*call.parameters, skip, PAGE_BYTES)
+    return Call(sql, parameters, decode, repeatable=call.repeatable, seals=call.seals, opens=call.opens)
 
 
 def texts_of(call: Call[list[Any]]) -> Call[list[str]]:

@@ -407,11 +407,11 @@ async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt
 
 async def _without_new_lane(request: ApiRequest, defaults: dict[str, Any] | None) -> dict[str, Any] | None:
     """What a decorator says, without a lane that is not there: lanes are the fleet's, and no runner makes one."""
-    if defaults is None or defaults.get("lane") is None:
+    lane = None if defaults is None else defaults.get("lane")
+    if defaults is None or lane is None:
         return defaults
-    if isinstance(defaults["lane"], str) and await request.database.call(calls.lanes.describe_lanes(defaults["lane"])):
-        return defaults
-    return {name: value for name, value in defaults.items() if name != "lane"}
+    known = await request.database.call(calls.lanes.describe_lanes(str(lane)))
+    return defaults if known else {name: value for name, value in defaults.items() if name != "lane"}
 
 
 @routes.post("/v1/jobs/{id}/guard", **_writes(model=GuardView))

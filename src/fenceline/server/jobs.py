@@ -24,8 +24,15 @@ from fenceline.server.schemas import EnqueueBody, JobList, JobView
 
 routes = router("jobs")
 
-#: Options whose enqueue may wait for somebody else's transaction: such a one must not hold up others.
-_WAITING = frozenset({"dedupe_key", "idempotency_key", "resource_lock"})
+#: Options whose enqueue takes no longer than a plain one. What may wait for somebody else's transaction (keys, locks),
+#: or take its time (a thousand jobs to wait for, a snapshot to be hashed), must not hold up others.
+_QUICK = frozenset(
+    {
+        "lane", "priority", "run_at", "run_in", "expires_at", "max_attempts", "labels", "key", "key_limit",
+        "needs_approval", "identity", "runner",
+    }
+)  # fmt: skip
+_QUICK_BYTES = 65_536
 LOCATION = {"Location": {"description": "The job's path.", "schema": {"type": "string"}}}
 
 
@@ -69,7 +76,7 @@ async def enqueue(
         defaults=defaults,
         created_by=request.identity.only_created_by,
     )
-    if _WAITING.isdisjoint(options):
+    if options.keys() <= _QUICK and len(args) <= _QUICK_BYTES:
         made = await request.server.submitter.submit(asked)
     else:
         made = await request.database.call(calls.enqueue.submit_job(asked, repeatable=bool(idempotency_key)))

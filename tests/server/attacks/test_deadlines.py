@@ -115,6 +115,32 @@ async def test_an_open_transaction(
 
 
 @pytest.mark.alone
+async def test_enqueues_that_take_long(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each names 180,000 jobs to wait for, which is seconds of the database's time; the next comes at once."""
+    with running(database, tmp_path) as victim:
+        async with client_of(victim, database) as attacker:
+            jobs = [(await attacker.post("/v1/jobs", json={"kind": "a"})).json()["id"] for _ in range(20)]
+            body = json.dumps({"kind": "a", "after": jobs * 9000}).encode()
+
+            async def attack() -> None:
+                while True:
+                    answer = await attacker.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
+                    assert answer.status_code in (202, 503), answer.text
+
+            attacks = [asyncio.create_task(attack()) for _ in range(4)]
+            try:
+                async with bystander(victim, database) as by:
+                    await asyncio.sleep(3)
+                    await settle(by)
+            finally:
+                for task in attacks:
+                    task.cancel()
+                ended = await asyncio.gather(*attacks, return_exceptions=True)
+    assert all(isinstance(one, asyncio.CancelledError) for one in ended), ended
+    is_undisturbed(by, capsys, "enqueues that take seconds")
+
+
+@pytest.mark.alone
 async def test_headers_and_slow_bodies(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Header bytes without end, half a head, half a body: each connection is replaced as soon as it is cut."""
     limits = ("--header-seconds", "2", "--body-seconds", "2", "--connections-per-address", "300")
