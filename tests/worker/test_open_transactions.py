@@ -125,6 +125,17 @@ async def test_maintenance_goes_on_beside_an_open_transaction(
             await leases.close()
 
 
+async def test_a_worker_starts_while_maintenance_is_held_up(fleet: Fleet, connect: Connect) -> None:
+    """By somebody who rewrites a table of ours, say: a part of maintenance that no worker needs for its start."""
+    user = await connect()
+    async with user.transaction():
+        await user.execute("lock table fenceline.schedule")
+        worker = await fleet.started()
+        assert "maintenance: a part had to be put off" in worker.output()
+        await fleet.enqueue("nap")
+        await fleet.ended(1)
+
+
 async def _is_queued(observer: Connection, job_id: str) -> bool:
     return bool(await observer.fetchval("select status = 'queued' from fenceline.jobs where id = $1", job_id))
 

@@ -18,6 +18,7 @@ from tests.worker.own_server import OwnServer, own_server
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.model.job import JobRecord
+from fenceline.runtime.database import PAUSES
 
 #: Of the server's return, or of the end of a refusal. The promise is two seconds; the machine may be busy.
 SOON_SECONDS = 6.0
@@ -165,6 +166,29 @@ async def test_a_worker_starts_while_the_server_restarts(own: OwnServer, app: Fe
     finally:
         fleet.close()
         fleet.connection.terminate()
+
+
+@pytest.mark.xdist_group("own server")
+async def test_an_embedded_worker_starts_however_long_the_server_is_away(own: OwnServer, app: Fenceline) -> None:
+    """Its schedules are the first thing that it tells the database, and nobody would start it again."""
+    ledger = Ledger(app)
+    every = f"hourly_{uuid4().hex[:8]}"
+
+    @app.schedule("0 * * * *")
+    @app.job(kind=every)
+    async def hourly() -> None: ...
+
+    app_parts(app).database().pauses = ()  # a call of the app's own gives up at once; it would after six seconds
+    await asyncio.to_thread(own.stop, "fast")
+    async with running(app) as worker:
+        try:
+            await asyncio.sleep(1.0)
+            assert not worker.done()
+        finally:
+            await asyncio.to_thread(own.start)
+        app_parts(app).database().pauses = PAUSES
+        await ledger.all_ran(await ledger.enqueue(1, 0.0), seconds=SOON_SECONDS)
+        assert every in {schedule.name for schedule in await app.schedules.list()}
 
 
 REFUSE = """

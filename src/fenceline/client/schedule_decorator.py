@@ -16,6 +16,7 @@ from fenceline.model.window import read_windows
 if TYPE_CHECKING:
     from fenceline.client.app_parts import AppParts
     from fenceline.client.handler import Handler
+    from fenceline.database.call import RunCall
 
 
 class ScheduleSettings(TypedDict, total=False):
@@ -123,8 +124,10 @@ class ScheduleDecorator:
         return handler
 
 
-async def declare_schedules(parts: "AppParts") -> None:
-    """Make the schedules in an app's code known to its database. Raises InvalidSchedule, InvalidArgs."""
+async def declare_schedules(parts: "AppParts", call: "RunCall | None" = None) -> None:
+    """Make the schedules in an app's code known to its database; `call`: by this way, not by the app's own. Raises
+    InvalidSchedule, InvalidArgs.
+    """
     declared = parts.declared_schedules.encoded(parts.handlers)
     if declared:
-        await parts.database().call(calls.schedules.declare_schedules(declared))
+        await (call or parts.database().call)(calls.schedules.declare_schedules(declared))

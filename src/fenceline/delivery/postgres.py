@@ -31,7 +31,7 @@ from fenceline.delivery.contract import (
     Verdict,
     WorkerRecord,
 )
-from fenceline.errors import ConnectionLost, RefusedError, WorkerLost
+from fenceline.errors import ConnectionLost, DatabaseBusy, RefusedError, WorkerLost
 from fenceline.runtime.listener import Listener
 from fenceline.runtime.outage import Outage
 from fenceline.runtime.reconnecting import CLAIM_LIMITS, FINISH_LIMITS, ReconnectingConnection
@@ -177,7 +177,7 @@ class SqlDelivery:
     async def _note_refused(self, attempts: Sequence[Attempt], write: str) -> None:
         """For the jobs' timelines: nothing depends on it, so it is tried once."""
         if attempts:
-            with contextlib.suppress(ConnectionLost, RefusedError):
+            with contextlib.suppress(ConnectionLost, DatabaseBusy, RefusedError):
                 await self._writes.try_call(calls.attempts.note_refused_writes(*_ids(attempts), write))
 
     async def crash(self, ending: Ending) -> Verdict:

@@ -41,13 +41,7 @@ class Maintenance:
         """Until cancelled: whatever goes wrong once is tried again."""
         interval = MAINTENANCE_SECONDS / 2
         while True:
-            done = None
-            try:
-                done = await self.run_once(interval)
-            except DatabaseBusy as error:
-                log.warning("maintenance: a part had to be put off, an open transaction is in the way: %s", error)
-            except Exception:
-                log.exception("maintenance failed")
+            done = await self.try_once(interval)
             # Somebody in the fleet has to; who did not get a turn looks less often.
             pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
             interval = MAINTENANCE_SECONDS / 2
@@ -57,6 +51,16 @@ class Maintenance:
                 pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
                 interval = TIMER_SECONDS / 2
             await asyncio.sleep(pause)
+
+    async def try_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> calls.upkeep.Maintained | None:
+        """As `run_once`, but what goes wrong is only told of: nobody's life depends on one turn."""
+        try:
+            return await self.run_once(interval_seconds)
+        except DatabaseBusy as error:
+            log.warning("maintenance: a part had to be put off, an open transaction is in the way: %s", error)
+        except Exception:
+            log.exception("maintenance failed")
+        return None
 
     async def run_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> calls.upkeep.Maintained | None:
         """Do the fleet's maintenance if nobody else has just done it, and fire the schedules that are due."""

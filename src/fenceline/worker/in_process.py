@@ -22,6 +22,7 @@ from fenceline.engine.statistics import RunStatistics
 from fenceline.engine.worker_log import WorkerLog
 from fenceline.errors import FencelineError
 from fenceline.model.worker_settings import WorkerSettings
+from fenceline.runtime.reconnecting import ReconnectingConnection
 from fenceline.worker import rekey
 from fenceline.worker.isolated_pool import IsolatedPool
 from fenceline.worker.lease_process import LeaseProcess
@@ -43,7 +44,13 @@ KEEPER_PAUSE_SECONDS = 2.0
 async def run_worker(app: Fenceline, settings: WorkerSettings, import_name: str | None = None) -> None:
     """Work until cancelled: then stop claiming, let handlers finish within the grace period, hand back the rest."""
     rekey.add_to(app)
-    await declare_schedules(app_parts(app))
+    parts = app_parts(app)
+    patient = ReconnectingConnection("schedules", parts.database().connect, codec=parts.codec)
+    try:
+        # However long the database is away, as for all that follows: nobody would start this worker again.
+        await declare_schedules(parts, patient.call)
+    finally:
+        patient.close()
     access = DatabaseAccess(app, transactions=settings.transactions)
     await InProcessWorker(app, settings, access, import_name=import_name).run()
 

@@ -83,7 +83,7 @@ class Supervisor:
             if not failures.is_lost(error) and not failures.is_passing(error):
                 raise
             raise DatabaseUnavailable(f"the database cannot be reached: {error}") from error
-        await self._leases.maintenance.run_once()
+        await self._leases.maintenance.try_once()
         keeping = asyncio.create_task(self._keeper.run())
         try:
             try:
