@@ -3,6 +3,7 @@
 from typing import Any
 
 import httpx
+import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.test_jobs import is_problem
@@ -79,6 +80,27 @@ async def test_locks_of_a_job_and_of_all(as_role: AsRole, hand: Hand) -> None:
     stranger = await as_role("operator", tenant="globex")
     assert is_problem(await stranger.get(f"/v1/jobs/{job}/locks"), 404, "not_found")
     assert (await stranger.get("/v1/locks")).json()["items"] == []
+
+
+async def test_a_bulk_retry_of_many_pages_keeps_the_order(
+    as_role: AsRole, hand: Hand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for a load may be older than the load's newest retry, and far from it."""
+    monkeypatch.setattr("fenceline.server.bulk.PAGE", 1)
+    operator = await as_role("operator")
+    load = await enqueue(operator, "load")
+    await enqueue(operator, "report", after={"jobs": [load], "policy": "always"})
+    await hand.run("failed_for_good")
+    await hand.run("failed_for_good")
+    await operator.post(f"/v1/jobs/{load}/retry")
+    await hand.run("failed_for_good")
+    body = {"action": "retry", "filter": {"status": "failed", "kind": ["load", "report"]}}
+    preview = await operator.post("/v1/jobs/bulk", json={**body, "dry_run": True})
+    answer = await operator.post("/v1/jobs/bulk", json=body)
+    assert preview.json()["changed"] == answer.json()["changed"] == 3
+    *_, newest_load, report = await hand.connection.fetch("select kind, id, after from fenceline.job order by id")
+    assert (newest_load["kind"], report["kind"]) == ("load", "report")
+    assert report["after"] == [newest_load["id"]]
 
 
 async def test_bulk_verbs_take_the_same_filters(as_role: AsRole, hand: Hand) -> None:

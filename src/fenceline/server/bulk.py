@@ -96,8 +96,8 @@ async def bulk(request: ApiRequest, body: BulkBody) -> Response:
     filters = JobFilter() if body.filter is None else body.filter.to_filter()
     matched, changed, reasons = unknown, 0, Counter({"not_found": unknown} if unknown else {})
     if body.action == "retry" and job_ids is None:
-        job_ids = [job_id async for page in _matching(request, filters) for job_id in page]
-        job_ids.sort()  # the oldest first: what waits for others was made after them
+        found = [job_id async for page in _matching(request, filters) for job_id in page]
+        job_ids = await request.database.call(calls.jobs.retry_order(found))  # of all, not only of each page
     # A dry run of retries is one call, because each undoes what the next would have seen.
     size = max(PAGE, len(job_ids or ())) if body.dry_run else PAGE
     pages = _matching(request, filters) if job_ids is None else _slices(job_ids, size)

@@ -163,6 +163,11 @@ def match_jobs(which: JobFilter, viewer: Identity, *, cursor: int | None) -> Cal
     return rows_of(called, "job_ids, next_cursor", decode, repeatable=True)
 
 
+def retry_order(job_ids: list[int]) -> Call[list[int]]:
+    """The order in which to retry jobs: what waits for others after them."""
+    return value_of(function("retry_order", job_ids=job_ids), lambda rows: list(scalar(rows)), repeatable=True)
+
+
 def outcomes(job_ids: list[int]) -> Call[dict[int, JobOutcome | None]]:
     """How jobs ended, by id; a job that does not exist maps to None, one that goes on is left out."""
 
