@@ -49,7 +49,7 @@ from fenceline.server.attempt_schemas import (
     StepNamesBody,
 )
 from fenceline.server.finalizing import finish_one
-from fenceline.server.jobs import encode_chosen
+from fenceline.server.jobs import bound, encode_chosen
 from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest, json_response, operation, read_job_id, router
 from fenceline.server.schemas import JobView, with_role
@@ -398,7 +398,7 @@ async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt
     values = {
         "kind": body.kind,
         "args": [to_json(args).decode() for args in body.many or [body.args or {}]],
-        "options": to_json(with_role(options, request.identity)).decode(),
+        "options": bound(to_json(with_role(options, request.identity)).decode(), request.identity),
         "defaults": _text(await _without_new_lane(request, body.defaults)),
         "request_id": str(body.request_id or uuid4()),
     }

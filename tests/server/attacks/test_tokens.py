@@ -233,6 +233,33 @@ async def test_a_bound_runner_claims_only_what_it_is_for(api: FastAPI, as_role: 
         assert [(a["job"]["kind"], a["job"]["lane"]) for a in claimed["attempts"]] == [("ingest", "default")]
 
 
+async def test_children_of_a_bound_runner_are_only_what_it_is_for(api: FastAPI, as_role: AsRole) -> None:
+    fleet = await as_role("fleet_operator")
+    await fleet.post("/v1/admin/workers/lanes/reports", json={"kinds": ["report"]})
+    parent = await enqueue(await as_role("producer"), "ingest")
+    async with await bound(as_role, api, "runner", lanes=["default"], kinds=["ingest", "report"]) as client:
+        runner = (await client.post("/v1/runners", json={"name": "far"})).json()["id"]
+        (attempt,) = (await client.post("/v1/jobs/claim", json={"runner_id": runner})).json()["attempts"]
+        client.headers["Fenceline-Attempt"] = attempt["attempt_id"]
+        children, end = f"/v1/jobs/{parent}/children", f"/v1/jobs/{parent}/status"
+        for body in (
+            {"kind": "wipe"},
+            {"kind": "ingest", "lane": "interactive"},
+            {"kind": "ingest", "defaults": {"lane": "interactive"}},
+            {"kind": "ingest", "options": {"lane": "interactive", "bound_lanes": ["interactive"]}},
+            {"kind": "report"},  # which goes to another lane by itself
+        ):
+            is_problem(await client.post(children, json=body), 403, "forbidden")
+        made = await client.post(children, json={"kind": "ingest"})
+        assert made.status_code == 201, made.text
+        assert (await client.put(end, json={"status": "succeeded"})).status_code == 200
+    jobs = (await fleet.get("/v1/jobs")).json()["items"]
+    assert [(job["id"], job["kind"], job["lane"]) for job in jobs] == [
+        (made.json()["ids"][0], "ingest", "default"),
+        (parent, "ingest", "default"),
+    ]
+
+
 async def test_what_is_bound_stays_bound_when_it_is_replaced(api: FastAPI, as_role: AsRole) -> None:
     async with await bound(as_role, api, "runner", kinds=["ingest"]) as client:
         new = (await client.post(ROTATE)).json()["token"]

@@ -3,8 +3,9 @@
 --
 -- p_args      one JSON object per child; options, defaults and kind are the same for all of one call
 -- p_request_id  of this call: sent again because the reply was lost, it changes nothing
--- Returns the children's ids. Raises FL012, FL071 (an identity that is not for the role and tenant of a runner's token; what
--- a worker's handler names is its own affair), and as enqueue does for what can be told already.
+-- p_options   with what the token of its runner is bound to (`bound_lanes`, `bound_kinds`), if to anything: judged now
+-- Returns the children's ids. Raises FL012, FL043, FL071 (an identity that is not for the role and tenant of a runner's token;
+-- what a worker's handler names is its own affair), and as enqueue does for what can be told already.
 -- roles: worker
 create or replace function fenceline.add_children(
   p_job_id bigint,
@@ -41,6 +42,14 @@ begin
   if v_options ? 'actor_role' then
     perform fenceline.check_identity(p_kind, v_asked.identity, v_tenant, v_options ->> 'actor_role',
                                      (select k.identities from fenceline.kind k where k.name = p_kind));
+  end if;
+  if v_options ?| array['bound_lanes', 'bound_kinds'] then
+    perform fenceline.check_binding(
+      p_kind,
+      coalesce(v_asked.lane, (select k.lane from fenceline.kind k where k.name = p_kind), p_defaults ->> 'lane',
+               (select k.default_lane from fenceline.kind k where k.name = p_kind), 'default'),
+      v_options -> 'bound_kinds', v_options -> 'bound_lanes');
+    v_options := v_options - array['bound_lanes', 'bound_kinds'];  -- the end of the attempt is not refused for it
   end if;
   if v_asked.lane is not null and not exists (select 1 from fenceline.lane n where n.name = v_asked.lane) then
     perform fenceline.create_decorated_lane(v_asked.lane, false);
