@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 
 from fenceline import Context, Fenceline
 from fenceline.server.asgi_app import create_app
+from fenceline.server.problems import answer_problems
 from fenceline.server.server_settings import ServerSettings
 
 URL = os.environ["DATABASE_URL"]
@@ -52,6 +53,7 @@ async def get_session() -> AsyncIterator[AsyncSession]:
 
 
 web = FastAPI(lifespan=lifespan)
+answer_problems(web)  # 404 for a job that is not there, 503 while the system drains …
 
 
 @web.post("/orders", status_code=202)
@@ -72,9 +74,11 @@ async def job_status(job_id: str) -> dict[str, object]:
 @web.get("/jobs/{job_id}/stream")
 async def stream(job_id: str) -> StreamingResponse:
     """Server-sent events: `new EventSource("/jobs/…/stream")` in the page."""
+    job = queue.jobs.handle(job_id)
+    await job.get()  # if it is not there, that is the answer, and not the end of a stream
 
     async def events() -> AsyncIterator[str]:
-        async for event in queue.jobs.handle(job_id).watch():
+        async for event in job.watch():
             status = event.job.status if event.job else None
             data = {"status": status, "progress": event.progress, "line": event.line and event.line.message}
             yield f"event: {event.event}\ndata: {json.dumps(data)}\n\n"

@@ -12,7 +12,7 @@ from flask import Flask, Response, g, jsonify, request
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.orm import Session
 
-from fenceline import Fenceline, SyncContext
+from fenceline import Fenceline, InvalidId, NotFound, SyncContext
 
 URL = os.environ["DATABASE_URL"]
 queue = Fenceline(URL)
@@ -59,6 +59,12 @@ def order() -> tuple[Response, int]:
     return jsonify(job=job.id), 202
 
 
+@web.errorhandler(NotFound)
+@web.errorhandler(InvalidId)
+def missing(error: Exception) -> tuple[Response, int]:
+    return jsonify(error=str(error)), 404
+
+
 @web.get("/jobs/<job_id>")
 def job_status(job_id: str) -> Response:
     record = queue.sync.jobs.get(job_id)
@@ -68,9 +74,11 @@ def job_status(job_id: str) -> Response:
 @web.get("/jobs/<job_id>/stream")
 def stream(job_id: str) -> Response:
     """Server-sent events: `new EventSource("/jobs/…/stream")` in the page."""
+    job = queue.sync.jobs.handle(job_id)
+    job.get()  # if it is not there, that is the answer, and not the end of a stream
 
     def events() -> Iterator[str]:
-        for event in queue.sync.jobs.handle(job_id).watch():
+        for event in job.watch():
             status = event.job.status if event.job else None
             data = {"status": status, "progress": event.progress, "line": event.line and event.line.message}
             yield f"event: {event.event}\ndata: {json.dumps(data)}\n\n"

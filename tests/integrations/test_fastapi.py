@@ -49,6 +49,12 @@ def test_killed_connections_heal(client: TestClient, shop: Shop) -> None:
     assert result_of(client, shop, second) == "receipt for coffee"
 
 
+@pytest.mark.parametrize("job", ["nonsense", "0000-0000-0000-000"])
+def test_a_job_that_is_not_there_is_404(client: TestClient, job: str) -> None:
+    for path in (f"/jobs/{job}", f"/jobs/{job}/stream"):
+        assert client.get(path).status_code == 404
+
+
 def test_progress_is_streamed(client: TestClient) -> None:
     job = client.post("/orders", params={"item": "tea"}).json()["job"]
     with client.stream("GET", f"/jobs/{job}/stream", timeout=WAIT_SECONDS) as answer:

@@ -42,6 +42,12 @@ def test_killed_connections_heal(example: Any, shop: Shop) -> None:
             assert shop.kill_connections() > 0
 
 
+@pytest.mark.parametrize("job", ["nonsense", "0000-0000-0000-000"])
+def test_a_job_that_is_not_there_is_404(example: Any, job: str) -> None:
+    for path in (f"/jobs/{job}", f"/jobs/{job}/stream"):
+        assert example.web.test_client().get(path).status_code == 404
+
+
 def test_progress_is_streamed(example: Any, shop: Shop) -> None:
     client = example.web.test_client()
     with worker_in_thread(example.queue):
