@@ -115,7 +115,7 @@ async def test_a_shutdown_is_heeded_between_steps(crashing: Fleet, flavour: str)
 
 async def test_every_signal_is_taken_once_although_children_die(crashing: Fleet) -> None:
     """And no step is run again once it is recorded."""
-    jobs, connection = 120, crashing.connection
+    jobs, connection = 1000, crashing.connection
     await crashing.started("--processes", "2", "--concurrency", "10", children=2)
     for _ in range(jobs):
         await crashing.enqueue("relay", {}, max_attempts=100)
