@@ -48,6 +48,18 @@ def test_settings_of_django_are_read_when_they_are_there(
     sys.modules.pop("shop_settings")
 
 
+def test_a_broker_of_the_settings_is_the_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FENCELINE_DSN", "postgresql://elsewhere/queue")
+    given = {"broker_url": "postgres://settings/queue"}
+    assert Celery("settings", config_source=given).sync.dsn() == "postgres://settings/queue"
+    said = Celery("said", broker="postgresql://said/queue", config_source=given)
+    assert said.sync.dsn() == "postgresql://said/queue"
+    other = Celery("other", broker="redis://localhost/0")
+    assert other.sync.dsn() == "postgresql://elsewhere/queue"
+    for app in (said, other):
+        app.sync.close()
+
+
 def test_results_are_not_kept_where_the_app_says_so(celery: Celery, drain: Drain) -> None:
     celery.conf.task_ignore_result = True
 
@@ -125,9 +137,13 @@ def test_schedules_are_those_of_cron(celery: Celery) -> None:
     [
         ({"schedule": 0.5}, "use whole seconds"),
         ({"schedule": 60, "options": {"expires": 30}}, "cannot take expires: it would be the same for all"),
+        ({"schedule": 60, "task": "fleeting"}, "cannot take expires: it would be the same for all"),
     ],
 )
 def test_schedules_that_cannot_be_kept_are_refused(celery: Celery, entry: dict[str, Any], says: str) -> None:
+    @celery.task(name="fleeting", expires=30)
+    def fleeting() -> None: ...
+
     celery.conf.beat_schedule = {"wrong": {"task": "a", **entry}}
     with pytest.raises(Unsupported, match=says):
         app_parts(celery).import_handlers()

@@ -10,6 +10,7 @@ from tests.compat.conftest import Drain
 from fenceline import InvalidArgs, NotFound, Unsupported
 from fenceline.compat.celery import Celery, signature
 from fenceline.compat.celery.exceptions import TimeoutError as CeleryTimeoutError
+from fenceline.compat.celery.result import AsyncResult
 
 
 @pytest.fixture
@@ -87,6 +88,10 @@ def test_arguments_that_do_not_fit_or_would_change_are_refused(celery: Celery, a
         task.apply_async((1,), serializer="pickle")
     with pytest.raises(Unsupported, match="call the task like a function"):
         task.apply((1,))
+    with pytest.raises(Unsupported, match=r"map\(\) is not there: use group"):
+        task.map([1])
+    with pytest.raises(Unsupported, match=r"link_error\(\) is not there: .*policy"):
+        task.s(1).on_error(task.s(2))
     assert celery.sync.jobs.list().items == []
 
 
@@ -105,6 +110,14 @@ def test_tasks_are_sent_by_name(celery: Celery, add: object, drain: Drain) -> No
     assert (unknown.state, unknown.ready(), unknown.result) == ("PENDING", False, None)
     with pytest.raises(CeleryTimeoutError, match=r"has not ended after 0.1 seconds"):
         unknown.get(timeout=0.1)
+
+
+def test_a_result_is_looked_up_in_the_app_made_last(celery: Celery, add: object, drain: Drain) -> None:
+    sent = celery.send_task("add", (1, 2))
+    drain()
+    found = AsyncResult(sent.id)
+    assert found.get(10) == 3
+    assert found.date_done == sent.job.get().finished_at
 
 
 def test_an_id_that_nobody_has_is_pending_but_nothing_to_wait_for(celery: Celery) -> None:

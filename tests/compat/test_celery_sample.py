@@ -24,7 +24,7 @@ WAIT = 60.0
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     text, changed = re.subn(r"(?m)^from celery\b", "from fenceline.compat.celery", SAMPLE.read_text())
-    assert changed == 3
+    assert changed == 5
     (folder / "shop.py").write_text(text)
     return folder
 
@@ -49,8 +49,8 @@ def shop(folder: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
             module.app.sync.close()
 
 
-def test_ten_tasks_run_with_only_the_import_changed(shop: ModuleType) -> None:
-    assert len([task for task in shop.app.tasks.values() if task.name.startswith("shop.")]) == 10
+def test_eleven_tasks_run_with_only_the_import_changed(shop: ModuleType) -> None:
+    assert len([task for task in shop.app.tasks.values() if task.name.startswith("shop.")]) == 11
     chord, chain, mixed = shop.sum_of_sums(10), shop.price(1), shop.mixed(1)
     table, charged, fetched = shop.table(7), shop.charge.delay(2), shop.fetch.delay(1)
     assert chord.get(WAIT) == 90
@@ -68,11 +68,16 @@ def test_ten_tasks_run_with_only_the_import_changed(shop: ModuleType) -> None:
     task_id = str(uuid4())
     named = shop.whoami.apply_async((1,), {"colour": "red"}, task_id=task_id)
     assert named.get(WAIT) == {"id": task_id, "name": "shop.whoami", "args": [1], "kwargs": {"colour": "red"}}
-    assert shop.app.AsyncResult(task_id).status == "SUCCESS"
+    assert shop.app.AsyncResult(task_id).status == shop.state_of(task_id) == "SUCCESS"
     again = shop.whoami.apply_async((1,), {"colour": "red"}, task_id=task_id)
     assert again.job == named.job
 
     assert shop.index.delay(3).get(WAIT) == 3
+    assert shop.is_connected.delay().get(WAIT) is True
+    lane = shop.app.sync.lanes.get("shop.divide")
+    assert (lane.rate_per_second, lane.burst, lane.kinds) == (100, 1, ["shop.divide"])
+    schedules = {schedule.name: schedule for schedule in shop.app.sync.schedules.list()}
+    assert (schedules["add-every-30"].every, schedules["shop.send_mail"].cron) == (30, "30 7 * * 1")
     with pytest.raises(ZeroDivisionError, match="division by zero"):
         shop.divide.delay(1, 0).get(WAIT)
     hopeless = shop.fetch.delay(9)

@@ -6,11 +6,13 @@ import pytest
 from tests.compat.conftest import Drain
 
 import fenceline.compat.celery
+import fenceline.compat.celery.exceptions
+import fenceline.compat.celery.signals
 from fenceline import JobFailed, Unsupported
 from fenceline.client.app_parts import app_parts
 from fenceline.client.handler_parts import handler_parts
 from fenceline.compat.celery import Celery, Task, shared_task
-from fenceline.compat.celery.exceptions import Ignore
+from fenceline.compat.celery.exceptions import Ignore, Reject
 from fenceline.errors import InvalidName
 
 
@@ -128,6 +130,37 @@ def test_a_base_class_brings_attributes_and_options(celery: Celery, drain: Drain
     assert (result.get(10), WithConnection.opened) == ("open", 1)
 
 
+def test_a_rate_is_that_of_a_lane_of_its_own(celery: Celery, drain: Drain) -> None:
+    celery.conf.task_routes = {"*": "rest"}
+
+    @celery.task(name="slowly", rate_limit="30/h")
+    def slowly() -> str:
+        return "done"
+
+    waiting = [slowly.delay() for _ in range(3)]
+    assert drain() == 1, "two minutes have to pass"
+    assert sorted(result.state for result in waiting) == ["PENDING", "PENDING", "SUCCESS"]
+    lane = celery.sync.lanes.get("slowly")
+    assert lane.rate_per_second == pytest.approx(30 / 3600)
+    assert lane.burst == 1
+    celery.sync.lanes.set("slowly", rate_per_second=None)  # an operator knows better
+    assert drain() == 2
+    assert slowly.apply_async(queue="mail").job.get().lane == "mail"
+
+
+def test_a_task_expires_unless_the_call_says_when(celery: Celery) -> None:
+    @celery.task(name="soon", expires=60)
+    def soon() -> None: ...
+
+    def seconds(expires: float | None = None) -> float:
+        record = soon.apply_async(expires=expires).job.get()
+        assert record.expires_at is not None
+        return (record.expires_at - record.created_at).total_seconds()
+
+    assert seconds() == pytest.approx(60, abs=30)
+    assert seconds(expires=600) == pytest.approx(600, abs=30)
+
+
 def test_results_that_are_no_json_fail_and_nothing_ends_as_revoked(celery: Celery, drain: Drain) -> None:
     @celery.task(name="opaque")
     def opaque() -> object:
@@ -137,8 +170,17 @@ def test_results_that_are_no_json_fail_and_nothing_ends_as_revoked(celery: Celer
     def nothing() -> None:
         raise Ignore("not today")
 
-    bad, ignored = opaque.delay(), nothing.delay()
+    @celery.task(name="rejected", autoretry_for=(Exception,))
+    def rejected() -> None:
+        raise Reject("not for us")
+
+    bad, ignored, refused = opaque.delay(), nothing.delay(), rejected.delay()
     drain()
+    with pytest.raises(JobFailed, match="not for us"):
+        refused.get(10)
+    assert refused.job.get().attempt == 1
+    with pytest.raises(Unsupported, match=r"use self\.retry"):
+        Reject("later", requeue=True)
     with pytest.raises(JobFailed, match="the result of opaque cannot be kept as JSON"):
         bad.get(10)
     assert ignored.state == "REVOKED"
@@ -147,7 +189,8 @@ def test_results_that_are_no_json_fail_and_nothing_ends_as_revoked(celery: Celer
 @pytest.mark.parametrize(
     "options, says",
     [
-        ({"rate_limit": "10/m"}, "cannot take rate_limit: a rate belongs to a lane"),
+        ({"rate_limit": "10/m", "queue": "mail"}, "both queue and rate_limit: a rate belongs to a lane"),
+        ({"rate_limit": "10/d"}, 'use "10/s", "10/m" or "10/h"'),
         ({"soft_time_limit": 5}, "cannot take soft_time_limit: use time_limit"),
         ({"serializer": "pickle"}, "args and results are JSON"),
         ({"flavour": "mint"}, "cannot take flavour: Fenceline has nothing like it"),
@@ -169,6 +212,12 @@ def test_more_that_cannot_be_had(celery: Celery) -> None:
         celery.task(name="Capital.Letters")(logging.info)
     with pytest.raises(Unsupported, match=r"has no current_task: use @app.task"):
         _ = fenceline.compat.celery.current_task
+    with pytest.raises(Unsupported, match=r"has no SoftTimeLimitExceeded: a task with time_limit="):
+        _ = fenceline.compat.celery.exceptions.SoftTimeLimitExceeded
+    with pytest.raises(Unsupported, match=r"has no task_failure: use @app.middleware"):
+        _ = fenceline.compat.celery.signals.task_failure
+    with pytest.raises(AttributeError, match="no attribute 'task_faliure'"):
+        _ = fenceline.compat.celery.signals.task_faliure
     with pytest.raises(Unsupported, match="workers are Fenceline's own"):
         celery.worker_main([])
     with pytest.raises(Unsupported, match=r"Celery\(…\) cannot take loader"):

@@ -21,27 +21,32 @@ class Source:
     """Finds the DSN; starts the embedded database when there is none. Threads and event loops may share it."""
 
     def __init__(self, dsn: str | None = None, *, home: Path | None = None) -> None:
-        self._given = dsn or os.environ.get("FENCELINE_DSN") or None
+        self._dsn = dsn or os.environ.get("FENCELINE_DSN") or None
         self._home = home
         self._guard = threading.Lock()
         self._server: EmbeddedPostgres | None = None
 
     @property
+    def given(self) -> str | None:
+        """The DSN that was named; None: the database is the embedded one."""
+        return self._dsn
+
+    @property
     def is_embedded(self) -> bool:
-        return self._given is None
+        return self.given is None
 
     def describe(self) -> str:
         """For people: the DSN without its password, or the folder of the embedded database."""
-        if self._given is not None:
-            return f"database {without_password(self._given)}"
+        if (given := self.given) is not None:
+            return f"database {without_password(given)}"
         from fenceline.database.embedded import default_folder  # noqa: PLC0415 - only where it is used
 
         return f"embedded database in {(self._home or default_folder()).resolve()}"
 
     async def dsn(self) -> str:
-        if self._given is not None:
-            check_dsn(self._given)
-            return self._given
+        if (given := self.given) is not None:
+            check_dsn(given)
+            return given
         return await asyncio.to_thread(self._start_embedded)
 
     def _start_embedded(self) -> str:

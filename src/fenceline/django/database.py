@@ -20,14 +20,11 @@ class DjangoSource(Source):
     """The database of an alias, as it is when it is asked for: tests have one of their own."""
 
     def __init__(self, alias: str) -> None:
-        super().__init__(home=None)
+        super().__init__()
         self._alias = alias
 
     @property
-    def is_embedded(self) -> bool:
-        return False
-
-    async def dsn(self) -> str:
+    def given(self) -> str:
         return dsn_of_alias(self._alias)
 
 

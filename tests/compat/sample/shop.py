@@ -1,7 +1,9 @@
-"""A module as Celery's users write it: ten tasks and the workflows made of them, in Celery's documented API."""
+"""A module as Celery's users write it: eleven tasks and the workflows made of them, in Celery's documented API."""
 
 from celery import Celery, chain, chord, group, shared_task
 from celery.exceptions import MaxRetriesExceededError
+from celery.result import AsyncResult
+from celery.schedules import crontab
 from celery.utils.log import get_task_logger
 
 logger = get_task_logger(__name__)
@@ -30,7 +32,7 @@ def total(numbers):
     return sum(numbers)
 
 
-@app.task
+@app.task(rate_limit="100/s", expires=3600)
 def divide(x, y):
     return x / y
 
@@ -69,6 +71,27 @@ def send_mail(to, subject="hello"):
     return "not kept"
 
 
+class Database(app.Task):
+    _connection = None
+
+    @property
+    def connection(self):
+        if self._connection is None:
+            self._connection = {"open": True}
+        return self._connection
+
+
+@app.task(base=Database, bind=True)
+def is_connected(self):
+    return self.connection["open"]
+
+
+@app.on_after_configure.connect
+def set_up_periodic_tasks(sender, **kwargs):
+    sender.add_periodic_task(30.0, add.s(1, 2), name="add every 30")
+    sender.add_periodic_task(crontab(hour=7, minute=30, day_of_week=1), send_mail.s("ann@example.com"))
+
+
 @shared_task(bind=True)
 def whoami(self, *args, **kwargs):
     return {"id": self.request.id, "name": self.name, "args": list(args), "kwargs": kwargs}
@@ -79,6 +102,10 @@ def index(self, pages):
     for page in range(pages):
         self.update_state(state="PROGRESS", meta={"current": page + 1, "total": pages})
     return pages
+
+
+def state_of(task_id):
+    return AsyncResult(task_id).state
 
 
 def sum_of_sums(count):

@@ -9,13 +9,11 @@ wait for jobs. The app is a `Fenceline`: `fenceline worker shop:app` runs its ta
 them. What has no counterpart raises `Unsupported` where it is written. `docs/moving/celery.md` has the table.
 """
 
-from typing import Any
-
+from fenceline.compat.celery.absent import refuse_names
 from fenceline.compat.celery.app import Celery
 from fenceline.compat.celery.canvas import Signature, chain, chord, group
 from fenceline.compat.celery.registry import shared_task, signature
 from fenceline.compat.celery.task import Task
-from fenceline.errors import Unsupported
 
 __all__ = ["Celery", "Signature", "Task", "chain", "chord", "group", "shared_task", "signature", "subtask"]
 
@@ -33,7 +31,4 @@ ABSENT = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in ABSENT:
-        raise Unsupported(f"fenceline.compat.celery has no {name}: {ABSENT[name]}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = refuse_names(__name__, ABSENT)

@@ -3,30 +3,36 @@
 import importlib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn, overload
+from typing import Any, NoReturn, TypeVar, overload
 
 from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import NAME, app_parts
 from fenceline.client.enqueue_options import EnqueueOptions
+from fenceline.compat.celery import in_django
 from fenceline.compat.celery.apps import apps
 from fenceline.compat.celery.canvas import Signature
 from fenceline.compat.celery.conf import Conf
-from fenceline.compat.celery.options import DEFAULT_QUEUE, read_call
+from fenceline.compat.celery.lanes import MissingLanes
+from fenceline.compat.celery.options import DEFAULT_QUEUE, rate_of, read_call
 from fenceline.compat.celery.result import AsyncResult
-from fenceline.compat.celery.schedules import read_timing
+from fenceline.compat.celery.schedules import name_of, read_timing
 from fenceline.compat.celery.task import Task
-from fenceline.errors import InvalidName, LaneExists, NotFound, Unsupported
+from fenceline.database.dsn import Source
+from fenceline.errors import InvalidName, Unsupported
 
 POSTGRES = ("postgresql://", "postgres://")
+#: Options of an enqueue that cannot be those of a schedule, by Celery's names.
+FIXED = {"run_at": "eta", "expires_at": "expires", "idempotency_key": "task_id"}
+
+FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class Celery(Fenceline):
     """Celery's app. `main` names tasks of the module `__main__`.
 
-    A `broker` that is a PostgreSQL database is the database; else that is `$FENCELINE_DSN`, or the embedded one, and
-    the broker only says which way round priorities were meant. There is no result backend: jobs keep their results.
+    A broker that is a PostgreSQL database, here or in the settings, is the database; else that is `$FENCELINE_DSN`, or
+    the embedded one, and the broker only says which way round priorities were meant. There is no result backend: jobs
+    keep their results.
     """
 
     def __init__(
@@ -42,16 +48,21 @@ class Celery(Fenceline):
     ) -> None:
         if options:
             raise Unsupported(f"Celery(…) cannot take {', '.join(sorted(options))}: Fenceline has nothing like it")
-        super().__init__(broker if broker is not None and broker.startswith(POSTGRES) else None)
-        app_parts(self).import_handlers = self._import_handlers
+        super().__init__()
         self.main = main
         self.tasks: dict[str, Task] = {}
+        self.Task = Task
         self.conf = Conf(broker_url=broker, result_backend=backend, include=list(include) or None)
         self.control = Control(self)
+        self.on_after_configure = self.on_after_finalize = WhenLoaded()
         self._packages: list[Callable[[], Iterable[str]]] = []
-        self._lanes: set[str] = set()
+        self._lanes = MissingLanes(self)
+        app_parts(self).import_handlers = self._import_handlers
+        app_parts(self).source = BrokerSource(broker, self.conf)
         if config_source is not None:
             self.config_from_object(config_source, namespace=namespace)
+        if in_django.is_project():
+            self.middleware(in_django.with_fresh_connections)
         apps.add(self)
 
     @overload
@@ -69,6 +80,9 @@ class Celery(Fenceline):
         return add(*args) if args else add
 
     def add_task(self, task: Task) -> None:
+        if task.rate_limit:
+            rate = rate_of(task.name, task.rate_limit)
+            self._lanes.declare(task.name, kinds=[task.name], rate_per_second=rate, burst=1)
         task.register(self)
         self.tasks[task.name] = task
 
@@ -101,38 +115,53 @@ class Celery(Fenceline):
         find = named if callable(named) else _django_packages if named is None else lambda: named
         self._packages.append(lambda: _modules_of(find(), related_name))
 
+    def add_periodic_task(
+        self,
+        schedule: Any,
+        sig: Signature,
+        args: Iterable[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        name: str | None = None,
+        **options: Any,
+    ) -> None:
+        """As an entry of `beat_schedule`. Raises Unsupported, InvalidSchedule."""
+        whole = sig.clone(args, kwargs, **options)
+        entry = {"task": whole.task, "args": whole.args, "kwargs": whole.kwargs, "options": whole.options}
+        self._declare(name or whole.task, {"schedule": schedule, **entry})
+
     def _import_handlers(self) -> None:
         """Import the modules that have tasks, and declare the schedules of `beat_schedule`."""
+        if in_django.is_project():
+            in_django.set_up()
         for module in [*(self.conf.include or ()), *(self.conf.imports or ())]:
             importlib.import_module(module)
         while self._packages:
             for module in self._packages.pop(0)():
                 importlib.import_module(module)
+        self.on_after_configure.call(self)
         beat = self.conf.get("beat_schedule") or {}
         self.conf["beat_schedule"] = None  # they are declared once
         for name, entry in beat.items():
             self._declare(name, entry)
 
     def _declare(self, name: str, entry: Mapping[str, Any]) -> None:
-        task, options = str(entry["task"]), entry.get("options") or {}
-        if fixed := sorted({"eta", "expires", "task_id"} & options.keys()):
-            raise Unsupported(f"schedule {name} cannot take {', '.join(fixed)}: it would be the same for all its jobs")
-        said = self.call_options(task, options, makes_lanes=False)
+        task = str(entry["task"])
+        said = self.call_options(task, entry.get("options") or {}, makes_lanes=False)
+        if fixed := sorted({"run_at", "expires_at", "idempotency_key"} & said.keys()):
+            raise Unsupported(
+                f"schedule {name} cannot take {', '.join(FIXED[option] for option in fixed)}: it would be the same for "
+                "all its jobs"
+            )
         if "lane" in said:
-            self.on_startup(partial(self._make_scheduled_lane, said["lane"]))
+            self._lanes.declare(said["lane"])
         self.schedule(
             **read_timing(entry["schedule"]),
             kind=task,
-            name=name,
+            name=name_of(name),
             args={"args": list(entry.get("args") or ()), "kwargs": dict(entry.get("kwargs") or {})},
             timezone=str(self.conf.get("timezone") or "UTC"),
             **said,
         )
-
-    async def _make_scheduled_lane(self, lane: str) -> None:
-        if lane not in {known.name for known in await self.lanes.list()}:
-            with suppress(LaneExists):
-                await self.lanes.create(lane)
 
     def call_options(self, task: str, options: Mapping[str, Any], *, makes_lanes: bool = True) -> EnqueueOptions:
         """The options of a call as those of an enqueue; where it says nothing, what the task says, then the routes."""
@@ -141,31 +170,56 @@ class Celery(Fenceline):
         said |= {"time_limit": self.conf.task_time_limit, **self.conf.route(task)}
         if known is not None:
             said["priority"] = said["priority"] if known.priority is None else known.priority
+            said["expires"] = known.expires
             # Said by the handler: an operator may know better than it, but not than a call.
             said |= {name: None for name in ("queue", "time_limit") if getattr(known, name) is not None}
+            if known.rate_limit:
+                said["queue"] = None  # the lane that lists it has the rate
         said |= {name: value for name, value in options.items() if value is not None}
         if said["queue"] == DEFAULT_QUEUE:
             del said["queue"]
         read = read_call(task, said, self.conf.rules)
         if makes_lanes and "lane" in read:
-            self._make_lane(read["lane"])
+            self._lanes.make(read["lane"])
         return read
-
-    def _make_lane(self, lane: str) -> None:
-        """As Celery makes queues that are missing (`task_create_missing_queues`)."""
-        if lane in self._lanes:
-            return
-        try:
-            self.sync.lanes.get(lane)
-        except NotFound:
-            with suppress(LaneExists):  # somebody else was quicker
-                self.sync.lanes.create(lane)
-        self._lanes.add(lane)
 
     def worker_main(self, *_args: Any) -> NoReturn:
         raise Unsupported("workers are Fenceline's own: run `fenceline worker module:app`")
 
     start = worker_main
+
+
+apps.make_default = lambda: Celery("default")
+
+
+class BrokerSource(Source):
+    """The database of a broker's URL, if that is one. The settings are looked at when the database is first needed."""
+
+    def __init__(self, broker: str | None, conf: Conf) -> None:
+        super().__init__()
+        self._broker = broker or ""
+        self._conf = conf
+
+    @property
+    def given(self) -> str | None:
+        urls = (self._broker, self._conf.broker)
+        return next((url for url in urls if url.startswith(POSTGRES)), super().given)
+
+
+class WhenLoaded:
+    """`app.on_after_configure` and `on_after_finalize`: functions to call when a command has loaded the app."""
+
+    def __init__(self) -> None:
+        self._functions: list[Callable[..., Any]] = []
+
+    def connect(self, function: FunctionT) -> FunctionT:
+        self._functions.append(function)
+        return function
+
+    def call(self, app: Celery) -> None:
+        """Each once."""
+        while self._functions:
+            self._functions.pop(0)(sender=app)
 
 
 class Control:

@@ -8,7 +8,8 @@ from typing import Any, Protocol, Self
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.sync_app import SyncFenceline
 from fenceline.client.sync_groups import SyncGroup
-from fenceline.compat.celery.options import plain_json
+from fenceline.compat.celery.absent import absent
+from fenceline.compat.celery.options import INSTEAD, plain_json
 from fenceline.compat.celery.request import TASK_ID
 from fenceline.compat.celery.result import AsyncResult, GroupResult
 from fenceline.errors import EmptyGroup, Unsupported
@@ -59,6 +60,9 @@ class Canvas(ABC):
 
     def __or__(self, other: "Canvas") -> "chain":
         return chain(self, other)
+
+    link = absent("link", INSTEAD["link"])
+    link_error = on_error = absent("link_error", INSTEAD["link_error"])
 
 
 class Signature(Canvas):

@@ -16,8 +16,8 @@ DEFAULT_QUEUE = "celery"
 #: Of a task. Those that become attributes of it and are read; and those that say what Fenceline does anyway.
 TASK_OPTIONS = frozenset({
     "name", "bind", "base", "queue", "priority", "max_retries", "default_retry_delay", "autoretry_for",
-    "dont_autoretry_for", "retry_backoff", "retry_backoff_max", "retry_jitter", "retry_kwargs", "ignore_result",
-    "time_limit", "typing", "serializer",
+    "dont_autoretry_for", "expires", "rate_limit", "retry_backoff", "retry_backoff_max", "retry_jitter", "retry_kwargs",
+    "ignore_result", "time_limit", "typing", "serializer",
 })  # fmt: skip
 NEEDLESS_OF_TASK = frozenset({
     "acks_late", "acks_on_failure_or_timeout", "compression", "lazy", "reject_on_worker_lost", "send_events", "shared",
@@ -26,8 +26,9 @@ NEEDLESS_OF_TASK = frozenset({
 #: Of a call: how a message reaches the broker, which there is none of.
 NEEDLESS_OF_CALL = frozenset({"compression", "delivery_mode", "retry", "retry_policy", "add_to_parent", "shadow"})
 
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
 INSTEAD = {
-    "rate_limit": "a rate belongs to a lane: fenceline lanes set NAME --rate-per-second N, and queue=NAME here",
     "soft_time_limit": "use time_limit; a Fenceline handler is asked to stop by ctx.cancelled",
     "pydantic": "validate in the task, or make it an @app.job handler, whose args are validated by their annotations",
     "link": "use a chain: task.s(…) | other.s(…)",
@@ -58,6 +59,15 @@ def check_task_options(name: str, options: Mapping[str, Any]) -> None:
         raise Unsupported(f"task {name} cannot use the serializer {options['serializer']!r}: args and results are JSON")
 
 
+def rate_of(name: str, limit: str | float) -> float:
+    """Tasks per second of a `rate_limit`: "10/m", or a number. Raises Unsupported."""
+    number, _, unit = str(limit).partition("/")
+    try:
+        return float(number) / UNIT_SECONDS[unit or "s"]
+    except (KeyError, ValueError):
+        raise Unsupported(f'task {name} cannot take rate_limit={limit!r}: use "10/s", "10/m" or "10/h"') from None
+
+
 def read_call(task: str, options: Mapping[str, Any], rules: CallRules) -> EnqueueOptions:
     """The options of `apply_async` as those of an enqueue. Raises Unsupported."""
     said: EnqueueOptions = {}
@@ -82,7 +92,7 @@ def priority_of(priority: int, rules: CallRules) -> int:
 
 
 def plain_json(where: str, value: Any) -> Any:
-    """The value, if JSON keeps it as it is. Raises InvalidArgs: what would arrive as something else is refused."""
+    """The value, if it can be written as JSON. Raises InvalidArgs."""
     try:
         json.dumps(value)
     except (TypeError, ValueError) as error:

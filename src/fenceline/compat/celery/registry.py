@@ -9,11 +9,6 @@ from fenceline.compat.celery.canvas import Signature
 from fenceline.compat.celery.task import Task
 
 
-def current_app() -> Celery:
-    """The app made last; where none was made, one of its own."""
-    return apps.current or Celery("default")
-
-
 @overload
 def shared_task(function: Callable[..., Any], /) -> Task: ...
 @overload
@@ -22,7 +17,7 @@ def shared_task(*args: Callable[..., Any], **options: Any) -> Any:
     """`@shared_task`, bare or with options: a task of every app of the program."""
 
     def share(function: Callable[..., Any]) -> Task:
-        task = make_task(function, options, get_app=current_app, main=None)
+        task = make_task(function, options, get_app=apps.current, main=None)
         apps.share(task)
         return task
 
@@ -39,6 +34,6 @@ def signature(
 ) -> Signature:
     """A signature of a task whose code need not be here."""
     app: Celery | None = more.pop("app", None)
-    get_app = current_app if app is None else lambda: app
+    get_app = apps.current if app is None else lambda: app
     options = {**(more.pop("options", None) or {}), **more}
     return Signature(name, get_app, args=args, kwargs=kwargs, options=options, immutable=immutable)

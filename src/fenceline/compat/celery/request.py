@@ -1,5 +1,6 @@
 """What a running task knows of itself: `self.request`."""
 
+import platform
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ class Request:
     group: str | None = None
     delivery_info: Mapping[str, Any] = field(default_factory=dict)
     called_directly: bool = True
+    is_eager: bool = False
+    hostname: str = field(default_factory=platform.node)
     ctx: SyncContext | None = None
 
     @property

@@ -4,10 +4,12 @@ import builtins
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from fenceline.client.app import Fenceline
 from fenceline.client.sync_job import SyncJob
+from fenceline.compat.celery.apps import apps
 from fenceline.compat.celery.exceptions import TaskRevokedError, TimeoutError  # noqa: A004 - Celery's name
 from fenceline.compat.celery.request import TASK_ID, current_request
 from fenceline.compat.celery.states import FAILURE, PENDING, SUCCESS, state_of
@@ -22,12 +24,13 @@ class AsyncResult:
         self,
         id: str | None = None,
         *,
-        app: Fenceline,
+        app: Fenceline | None = None,
         job: SyncJob[Any] | None = None,
         parent: "AsyncResult | GroupResult | None" = None,
     ) -> None:
+        """`app`: the one made last, if nobody says."""
         self._given_id = id
-        self._app = app
+        self._app = app or apps.current()
         self._job = job
         self.parent = parent
 
@@ -109,6 +112,11 @@ class AsyncResult:
     def traceback(self) -> str | None:
         record = self._record()
         return None if record is None or record.error is None else record.error.get("traceback")
+
+    @property
+    def date_done(self) -> datetime | None:
+        record = self._record()
+        return None if record is None else record.finished_at
 
     def ready(self) -> bool:
         record = self._record()

@@ -1,5 +1,6 @@
 """As `celery.schedules`: what stands in `beat_schedule`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -36,6 +37,11 @@ def _field(field: Field) -> str:
     if isinstance(field, str | int):
         return str(field).replace(" ", "")
     return ",".join(str(number) for number in sorted(field))
+
+
+def name_of(name: str) -> str:
+    """The schedule's name for an entry's, which may be any text."""
+    return re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-")[:64]
 
 
 def read_timing(schedule: Any) -> Mapping[str, Any]:

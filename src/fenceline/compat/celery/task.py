@@ -3,9 +3,10 @@
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NoReturn
+from typing import Any
 
 from fenceline.client.app import Fenceline
+from fenceline.compat.celery.absent import absent
 from fenceline.compat.celery.canvas import Signature
 from fenceline.compat.celery.exceptions import MaxRetriesExceededError
 from fenceline.compat.celery.exceptions import Retry as RetryTask
@@ -43,6 +44,8 @@ class Task:
     retry_kwargs: Mapping[str, Any] = {}
     ignore_result: bool | None = None
     time_limit: float | None = None
+    expires: float | datetime | None = None
+    rate_limit: str | float | None = None
     typing: bool = True
 
     MaxRetriesExceededError = MaxRetriesExceededError
@@ -61,6 +64,11 @@ class Task:
                     f"task {name} has the hook {hook}, which nothing would call: use @app.middleware, or a task that "
                     "runs after it"
                 )
+        if options.get("queue") and options.get("rate_limit"):
+            raise Unsupported(
+                f"task {name} cannot have both queue and rate_limit: a rate belongs to a lane. Use fenceline lanes set "
+                "NAME --rate-per-second N for that of the queue"
+            )
         if inspect.iscoroutinefunction(function):
             raise Unsupported(f"task {name} is async, which Celery has not: make it an @app.job handler")
         for option, value in options.items():
@@ -127,10 +135,10 @@ class Task:
     def AsyncResult(self, task_id: str) -> AsyncResult:  # noqa: N802 - Celery's name
         return AsyncResult(task_id, app=self.app)
 
-    def apply(self, *_args: Any, **_options: Any) -> NoReturn:
-        raise Unsupported(
-            f"{self.name}.apply() is not there: call the task like a function, or see docs/guides/testing.md"
-        )
+    apply = absent("apply", "call the task like a function, or see docs/guides/testing.md")
+    map = absent("map", "use group(task.s(item) for item in items)")
+    starmap = absent("starmap", "use group(task.s(*item) for item in items)")
+    chunks = absent("chunks", "enqueue one task per part, in a group")
 
     def check_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Raises TypeError, as a call would."""
