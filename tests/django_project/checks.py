@@ -163,16 +163,26 @@ class Tasks(QueueTestCase):
         assert (again.return_value, again.args, again.kwargs) == (42, [2], {"b": 40})
 
     def test_a_failure_is_told_by_class_and_traceback(self) -> None:
-        for name, error in (("built-in", KeyError), ("own", checks_tasks.Broken)):
+        for name, error in (("built-in", KeyError), ("own", checks_tasks.Broken), ("exit", SystemExit)):
             result = checks_tasks.fail.enqueue(name)
-            with self.assertRaises((KeyError, checks_tasks.Broken, ExceptionGroup)):  # noqa: PT027 - as above
-                drain(app)
+            with self.assertLogs(TaskException.__module__.removesuffix(".exceptions"), level="ERROR") as logged:
+                drain(app, raises=False)
+            assert [result.id in line for line in logged.output] == [True]
             result.refresh()
             assert result.status == TaskResultStatus.FAILED
             assert [problem.exception_class for problem in result.errors] == [error]
             assert "in fail\n" in result.errors[0].traceback
             with self.assertRaisesMessage(ValueError, "Task failed"):
                 _ = result.return_value
+
+    def test_values_are_those_that_django_takes_for_json(self) -> None:
+        kept, refused = checks_tasks.echo.enqueue("tuple"), checks_tasks.echo.enqueue("function")
+        drain(app, raises=False)
+        kept.refresh()
+        refused.refresh()
+        assert kept.return_value == [1, "two"]
+        assert refused.errors[0].exception_class is TypeError
+        assert "Unsupported type" in refused.errors[0].traceback
 
     def test_context_priority_queue_and_time(self) -> None:
         later = timezone.now() + timedelta(hours=1)
@@ -210,15 +220,26 @@ class Tasks(QueueTestCase):
 
     def test_signals_are_sent(self) -> None:
         seen: list[tuple[str, str]] = []
+        finished: list[Any] = []
         receivers = {
             name: lambda task_result, name=name, **_more: seen.append((name, task_result.status))
             for name in ("enqueued", "started", "finished")
         }
+        task_finished.connect(keep := lambda task_result, **_more: finished.append(task_result))
         for name, signal in (("enqueued", task_enqueued), ("started", task_started), ("finished", task_finished)):
             signal.connect(receivers[name])
         checks_tasks.add.enqueue(1, 2)
         drain(app)
         assert seen == [("enqueued", "READY"), ("started", "RUNNING"), ("finished", "SUCCESSFUL")]
+        checks_tasks.fail.enqueue("own")
+        with override_settings(TASKS=tasks_setting(MAX_ATTEMPTS=2)):
+            checks_tasks.fail.enqueue("built-in")  # will be tried again, so it is not finished
+        drain(app, raises=False)
+        done, failed = finished[-2:]
+        assert (done.return_value, done.errors) == (3, [])
+        assert [error.exception_class for error in failed.errors] == [checks_tasks.Broken]
+        assert done.finished_at < failed.finished_at
+        task_finished.disconnect(keep)
 
 
 class Commands(QueueTestCase):
@@ -291,6 +312,10 @@ def settings_of(**given: Any) -> Iterator[None]:
         yield
     finally:
         connection.settings_dict = before
+
+
+def tasks_setting(**options: Any) -> dict[str, Any]:
+    return {"default": {"BACKEND": "fenceline.django.tasks.FencelineBackend", "OPTIONS": options}}
 
 
 def run_command(action: str, *options: str) -> str:

@@ -19,7 +19,14 @@ def add(a: int, b: int) -> int:
 
 @task
 def fail(name: str) -> None:
+    if name == "exit":
+        raise SystemExit("enough")
     raise KeyError(name) if name == "built-in" else Broken("in two\nlines")
+
+
+@task
+def echo(name: str) -> Any:
+    return (1, "two") if name == "tuple" else echo
 
 
 @task(takes_context=True)

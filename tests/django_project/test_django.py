@@ -70,7 +70,7 @@ def uv(*command: str | Path) -> "subprocess.CompletedProcess[str]":
 def test_the_example_project_passes_its_checks(server: str) -> None:
     done = run_django_tests(sys.executable, server, "checks")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"Ran 20 tests", done.stderr)
+    assert re.search(r"Ran 21 tests", done.stderr)
 
 
 def test_with_django_6_too(server: str, django_6: Path) -> None:
@@ -78,7 +78,7 @@ def test_with_django_6_too(server: str, django_6: Path) -> None:
     assert version.stdout.startswith("6.")
     done = run_django_tests(django_6, server, "checks")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"Ran 20 tests", done.stderr)
+    assert re.search(r"Ran 21 tests", done.stderr)
 
 
 def test_the_example_is_short() -> None:

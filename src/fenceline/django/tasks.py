@@ -5,10 +5,11 @@
 A task is a job of the kind `django.task`, in the lane that has the name of its queue.
 """
 
-import json
 import re
+from traceback import format_exception
 from typing import Any
 
+from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from fenceline.context.sync_context import SyncContext
@@ -23,12 +24,14 @@ try:
     from django.tasks.base import Task, TaskError
     from django.tasks.exceptions import TaskResultDoesNotExist
     from django.tasks.signals import task_enqueued, task_finished, task_started
+    from django.utils.json import normalize_json
 except ImportError:
     from django_tasks import TaskContext, TaskResult, TaskResultStatus
     from django_tasks.backends.base import BaseTaskBackend
     from django_tasks.base import Task, TaskError
     from django_tasks.exceptions import TaskResultDoesNotExist
     from django_tasks.signals import task_enqueued, task_finished, task_started
+    from django_tasks.utils import normalize_json
 
 KIND = "django.task"
 _STATUSES = {
@@ -107,20 +110,29 @@ def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs:
     if not isinstance(found, Task):
         raise Fail(f"{task} is no task any more")
     owner = found.using(backend=backend).get_backend()
-    sender = type(owner)
     result = owner.get_result(str(ctx.job))
-    task_started.send(sender, task_result=result)
+    task_started.send(type(owner), task_result=result)
     try:
         context = (TaskContext(task_result=result),) if found.takes_context else ()
-        value = json.loads(json.dumps(found.call(*context, *args, **kwargs)))
-    except Exception:
-        object.__setattr__(result, "status", TaskResultStatus.FAILED)
-        task_finished.send(sender, task_result=result)
+        value = normalize_json(found.call(*context, *args, **kwargs))
+    except BaseException as error:
+        if ctx.attempt >= ctx.job.max_attempts:  # else it is not finished
+            failed = TaskError(exception_class_path=_path_of(type(error)), traceback="".join(format_exception(error)))
+            _tell_finished(owner, result, status=TaskResultStatus.FAILED, errors=[failed])
         raise
-    object.__setattr__(result, "status", TaskResultStatus.SUCCESSFUL)
-    object.__setattr__(result, "_return_value", value)
-    task_finished.send(sender, task_result=result)
+    _tell_finished(owner, result, status=TaskResultStatus.SUCCESSFUL, _return_value=value)
     return value
+
+
+def _tell_finished(owner: BaseTaskBackend, result: TaskResult, **facts: Any) -> None:
+    """Send the signal, with the result as the end of the job will have it."""
+    for name, value in {"finished_at": timezone.now(), **facts}.items():
+        object.__setattr__(result, name, value)
+    task_finished.send(type(owner), task_result=result)
+
+
+def _path_of(kind: type[BaseException]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def errors_of(record: JobRecord) -> list[TaskError]:
