@@ -43,6 +43,13 @@ def test_what_would_break_a_client_is_found() -> None:
     assert "POST /v1/jobs: no 200 any more" in found
 
 
+def test_operations_have_names_for_people() -> None:
+    paths = json.loads(FILE.read_text())["paths"]
+    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert {"enqueue", "list_jobs", "claim", "signal_job"} <= set(names)
+    assert len(names) == len(set(names))
+
+
 def test_a_typescript_client_is_generated(tmp_path: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:

@@ -239,8 +239,8 @@ def _too_large(most: int) -> Problem:
 
 
 def router(tag: str) -> APIRouter:
-    """A family of routes: one module each, listed in `app.ROUTERS`."""
-    return APIRouter(tags=[tag], route_class=GuardedRoute)
+    """A family of routes: one module each, listed in `asgi_app.ROUTERS`. Clients have the functions' names."""
+    return APIRouter(tags=[tag], route_class=GuardedRoute, generate_unique_id_function=lambda route: route.name)
 
 
 def operation(
