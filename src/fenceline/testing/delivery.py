@@ -277,6 +277,31 @@ class DeliveryConformance:
 
         self.run(dsn, scenario)
 
+    def test_a_handler_waits_outside_its_slot_and_runs_no_step_again(self, dsn: str) -> None:
+        async def scenario(app: Fenceline) -> None:
+            asked: list[str] = []
+
+            @app.job(lane="narrow")
+            async def ask(ctx: Context) -> object:
+                await ctx.step("ask", asked.append, "Publish?")
+                return await ctx.wait_for("answer")
+
+            await app.lanes.create("narrow", slots=1)
+            async with self.working(app):
+                jobs = [await ask.enqueue(), await ask.enqueue()]
+                async with asyncio.timeout(WAIT_SECONDS):
+                    while [(await job.get()).waiting_for for job in jobs] != ["signal", "signal"]:  # noqa: ASYNC110
+                        await asyncio.sleep(0.02)
+                assert (await app.lanes.get("narrow")).in_use == 0
+                for number, job in enumerate(jobs):
+                    await job.signal("answer", {"number": number})
+                records = [await self.ended(app, job) for job in jobs]
+            assert [record.result for record in records] == [{"number": 0}, {"number": 1}]
+            assert [record.attempt for record in records] == [1, 1]
+            assert asked == ["Publish?", "Publish?"]
+
+        self.run(dsn, scenario)
+
     # With people, and transactions -----------------------------------------------------------------------------------
 
     def test_what_a_transaction_enqueues_runs_after_its_commit(self, dsn: str) -> None:

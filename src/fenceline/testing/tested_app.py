@@ -141,6 +141,7 @@ class SyncTestedApp(SyncFenceline):
         return self._loop.run(work)
 
     def close(self) -> None:
+        """Close the connections of the blocking side; the fixture does."""
         if self._loop is not None:
             self._loop.run(self._app.close())
             self._loop.close()
