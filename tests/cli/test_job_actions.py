@@ -2,6 +2,7 @@
 
 import subprocess
 import threading
+from collections import Counter
 
 from tests.cli.program import FENCELINE, Hands, Program
 
@@ -94,6 +95,16 @@ def test_stats_with_bars(fenceline: Program, hands: Hands) -> None:
     assert len(fenceline("stats", "slow").out.splitlines()) == 3
     for what in ("backlog", "active", "errors", "throughput", "slow"):
         assert fenceline("stats", what, "--json").json["items"]
+
+
+def test_throughput_is_per_tenant(fenceline: Program, hands: Hands) -> None:
+    for tenant in ("acme", "beta", "beta"):
+        hands.finished(tenant=tenant)
+    ended = Counter[str]()
+    for line in fenceline("stats", "throughput").out.splitlines()[1:]:
+        _from, tenant, *_bar, count, _failed = line.split()
+        ended[tenant] += int(count)
+    assert ended == {"acme": 1, "beta": 2}
 
 
 def test_stats_of_an_empty_queue(fenceline: Program, hands: Hands) -> None:

@@ -1,6 +1,5 @@
 """`fenceline stats backlog|active|errors|throughput|slow`, with small bars."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -83,16 +82,14 @@ async def errors(queue: Queue, seconds: float, as_json: bool) -> None:
 @json_option
 @with_queue
 async def throughput(queue: Queue, seconds: float, as_json: bool) -> None:
-    """How many jobs ended, in about thirty spans of time."""
+    """How many jobs of each tenant ended, in about thirty spans of time."""
     found = await _ask(queue, "throughput", seconds=seconds, as_json=as_json)
-    ended, failed = Counter[Any](), Counter[Any]()
+    most = max((row.ended for row in found), default=0)
+    rows = table("FROM", "TENANT", "", "ENDED", "FAILED", right=_COUNTS)
     for row in found:
-        ended[row.at] += row.ended
-        failed[row.at] += row.failed
-    most = max(ended.values(), default=0)
-    rows = table("FROM", "", "ENDED", "FAILED", right=_COUNTS)
-    for at in sorted(ended):
-        rows.add_row(f"{at.astimezone():%H:%M:%S}", _bar(ended[at], most), str(ended[at]), str(failed[at]))
+        rows.add_row(
+            f"{row.at.astimezone():%H:%M:%S}", text(row.tenant), _bar(row.ended, most), str(row.ended), str(row.failed)
+        )
     _print(rows, found)
 
 
