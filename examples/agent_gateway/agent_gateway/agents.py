@@ -52,4 +52,5 @@ class Requests(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    Agent(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])).serve_forever()
+    with contextlib.suppress(KeyboardInterrupt):
+        Agent(sys.argv[1], int(sys.argv[2]), float(sys.argv[3])).serve_forever()

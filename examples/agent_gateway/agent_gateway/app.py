@@ -26,6 +26,7 @@ create table if not exists gateway.provider (
   url text primary key, models text[] not null, healthy boolean not null, checked_at timestamptz not null
 );
 """
+INSERT_MESSAGE = "insert into gateway.message values ($1, $2, $3, $4, $5, $6)"
 
 
 @asynccontextmanager

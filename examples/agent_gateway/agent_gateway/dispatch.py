@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from agent_gateway.app import app
+from agent_gateway.app import INSERT_MESSAGE, app
 from fenceline import Context
 
 PATIENCE = timedelta(hours=1)
@@ -16,10 +16,11 @@ def agents() -> list[str]:
     return os.environ.get("AGENTS", "").split()
 
 
-async def dispatch(ctx: Context, question: str) -> None:
+async def dispatch(ctx: Context, session_id: str, question: str) -> None:
     """A tool call: every remote agent is asked, and what they say is put together when all have returned."""
     asked = [await ctx.enqueue(dispatch_execute, {"agent": agent, "question": question}) for agent in agents()]
-    await ctx.enqueue(dispatch_synthesize, {"question": question}, after={"jobs": asked, "policy": "always"})
+    task = {"session_id": session_id, "question": question}
+    await ctx.enqueue(dispatch_synthesize, task, after={"jobs": asked, "policy": "always"})
 
 
 async def send(ctx: Context, agent: str, question: str) -> None:
@@ -37,6 +38,11 @@ async def dispatch_execute(ctx: Context, agent: str, question: str) -> Any:
 
 
 @app.job(kind="dispatch-synthesize")
-async def dispatch_synthesize(ctx: Context, question: str) -> dict[str, Any]:
-    answers = [parent.result["answer"] for parent in ctx.parents if parent.result is not None]
-    return {"question": question, "answers": sorted(answers), "missing": len(ctx.parents) - len(answers)}
+async def dispatch_synthesize(ctx: Context, session_id: str, question: str) -> dict[str, Any]:
+    """What was heard becomes a message of the session; who did not answer is missing in it."""
+    answers = sorted(parent.result["answer"] for parent in ctx.parents if parent.result is not None)
+    found = {"question": question, "answers": answers, "missing": len(ctx.parents) - len(answers)}
+    async with ctx.transaction() as conn:
+        await conn.execute(INSERT_MESSAGE, str(ctx.job), session_id, "agents", "dispatch", question, "; ".join(answers))
+        conn.result = found
+    return found

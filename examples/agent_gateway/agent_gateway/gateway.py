@@ -42,9 +42,10 @@ class Memory(BaseModel):
 
 @routes.post("/v1/messages", status_code=202)
 async def receive_message(message: Message) -> dict[str, Any]:
-    """A message that has an id is one turn, however often it is sent while the turn waits."""
+    """A message that has an id is one turn, however often it is sent: while the turn waits, and for a day after."""
     key = f"{message.channel}:{message.user_id}:{message.message_id or uuid4()}"
-    job = await app.enqueue(agent_turn, message.model_dump(exclude={"message_id"}), dedupe_key=key)
+    turn = message.model_dump(exclude={"message_id"})
+    job = await app.enqueue(agent_turn, turn, dedupe_key=key, idempotency_key=key)
     return {"job_id": job.id, "created": job.created}
 
 

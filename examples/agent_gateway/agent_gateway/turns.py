@@ -3,7 +3,7 @@
 import time
 
 from agent_gateway.analytics import analytics_write
-from agent_gateway.app import app
+from agent_gateway.app import INSERT_MESSAGE, app
 from agent_gateway.dispatch import dispatch
 from agent_gateway.memories import recall
 from fenceline import Context
@@ -18,17 +18,14 @@ async def agent_turn(ctx: Context, user_id: str, session_id: str, text: str, cha
     remembered = await recall(text)
     tools = ["recall"]
     if text.startswith(ASK_OTHERS):
-        await dispatch(ctx, text.removeprefix(ASK_OTHERS))
+        await dispatch(ctx, session_id, text.removeprefix(ASK_OTHERS))
         tools.append("dispatch")
     took = (time.perf_counter() - started) * 1000
     for tool in tools:
         await ctx.enqueue(analytics_write, {"session_id": session_id, "tool": tool, "milliseconds": took})
     reply = f"I remember: {remembered}" if remembered else f"I heard: {text}"
     async with ctx.transaction() as conn:
-        await conn.execute(
-            "insert into gateway.message values ($1, $2, $3, $4, $5, $6)",
-            *(str(ctx.job), session_id, user_id, channel, text, reply),
-        )
+        await conn.execute(INSERT_MESSAGE, str(ctx.job), session_id, user_id, channel, text, reply)
         conn.result = {"reply": reply}
     return {"reply": reply}
 
@@ -37,9 +34,10 @@ async def agent_turn(ctx: Context, user_id: str, session_id: str, text: str, cha
 async def trigger_fire(
     ctx: Context, trigger: str, text: str, *, user_id: str = "system", session_id: str = "", message_id: str = ""
 ) -> None:
-    """A turn, once for each message: while a turn with the key waits, another delivery of it makes none."""
+    """One turn for each message, however often it is delivered: while the turn waits, and for a day after."""
+    key = f"{trigger}:{user_id}:{message_id or ctx.job}"
     turn = {"user_id": user_id, "session_id": session_id or trigger, "text": text, "channel": trigger}
-    await ctx.enqueue(agent_turn, turn, dedupe_key=f"{trigger}:{user_id}:{message_id or ctx.job}")
+    await ctx.enqueue(agent_turn, turn, dedupe_key=key, idempotency_key=key)
 
 
 app.schedule(

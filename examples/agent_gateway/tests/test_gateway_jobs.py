@@ -5,7 +5,7 @@ import hmac
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -16,6 +16,9 @@ from agent_gateway import jobs
 from agent_gateway.jobs import analytics
 from fenceline import Handler, JobFailed
 from fenceline.testing import TestedApp
+
+if TYPE_CHECKING:
+    from examples.conftest import Programs
 
 pytestmark = pytest.mark.fenceline(app="agent_gateway.jobs:app")
 
@@ -59,6 +62,8 @@ def test_a_message_is_answered_from_memory_and_written_down(
     first, again = (client.post("/v1/messages", json=said).json() for _ in range(2))
     assert (first["created"], again["created"], again["job_id"]) == (True, False, first["job_id"])
     fenceline_app.sync.drain()
+    assert client.post("/v1/messages", json=said).json() == again, "also after the turn"
+    fenceline_app.sync.drain()
     [turn] = client.get("/v1/sessions/s1").json()
     assert turn["reply"] == "I remember: the coffee machine is on the third floor"
     assert rows(fenceline_dsn, "select session_id, tool from gateway.tool_event") == [("s1", "recall")]
@@ -67,7 +72,7 @@ def test_a_message_is_answered_from_memory_and_written_down(
 def test_slack_and_github_make_turns_and_each_message_one(
     client: TestClient, fenceline_app: TestedApp, fenceline_dsn: str
 ) -> None:
-    """trigger-fire: signed requests only; a delivery that is sent again while the first waits makes no second turn."""
+    """trigger-fire: signed requests only; a message that is delivered again, soon or later, makes no second turn."""
     event = {"type": "event_callback", "event": {"text": "hello", "user": "U1", "channel": "C1", "ts": "1700.1"}}
     body = json.dumps(event).encode()
     assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body)).status_code == 200
@@ -79,18 +84,25 @@ def test_slack_and_github_make_turns_and_each_message_one(
     assert client.post("/v1/triggers/github", content=body, headers=github_signed(body, "d1")).status_code == 202
     assert client.post("/v1/triggers/github", content=body, headers=github_signed(body, "d1")).status_code == 409
     fenceline_app.sync.drain()
+    body = json.dumps(event).encode()
+    assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body, ago=3)).status_code == 200
+    fenceline_app.sync.drain()
     turns = rows(fenceline_dsn, "select channel, session_id, user_id, reply from gateway.message order by channel")
     assert turns == [("github", "o/r", "bob", "I heard: please review"), ("slack", "C1", "U1", "I heard: hello")]
 
 
-async def test_the_clock_makes_turns(fenceline_app: TestedApp, fenceline_dsn: str) -> None:
-    await fenceline_app.schedules.set(
-        "standup", kind="trigger-fire", cron="0 8 * * *", args={"trigger": "cron", "text": "Today?"}
-    )
-    await fenceline_app.schedules.run("standup")
-    await fenceline_app.drain()
-    assert rows(fenceline_dsn, "select channel, text from gateway.message") == [("cron", "Today?")]
-    [fired] = await fenceline_app.assert_enqueued("trigger-fire", count=1)
+def test_the_clock_makes_turns(fenceline_app: TestedApp, fenceline_dsn: str, programs: "Programs") -> None:
+    """The schedules are those of the code: a worker tells of them."""
+    schedules = fenceline_app.sync.schedules
+    programs.start("fenceline", "worker", "agent_gateway.jobs:app")
+    programs.until(lambda: len(schedules.list()) == 3, "the worker has told its schedules")
+    assert {schedule.name for schedule in schedules.list()} == {"standup", "provider-refresh", "embed-memories"}
+    schedules.run("standup")
+    turns = fenceline_app.sync.jobs
+    programs.until(lambda: turns.list(kind="agent-turn", status="succeeded").items, "a turn was made")
+    said = rows(fenceline_dsn, "select channel, text from gateway.message")
+    assert said == [("cron", "What is planned today?")]
+    [fired] = fenceline_app.sync.assert_enqueued("trigger-fire", count=1)
     assert fired.created_by == "schedule:standup"
 
 
