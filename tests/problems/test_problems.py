@@ -22,8 +22,8 @@ from fenceline.server.fleet_metrics import WAIT_BOUNDS, FleetMetrics
 KNOWN = {"functions", "setting", "clock_skew", "partitions", "visibility", "disk"}
 
 
-#: Jobs that `top` does not list: they have ended well, or there is no row of them.
-NOT_LISTED = {"succeeded", "nowhere"}
+#: Of what has ended, its page tells how.
+ENDS = {"failed": "KeyError", "succeeded": "succeeded"}
 
 
 async def look(connect: Connect) -> list[Finding]:
@@ -51,12 +51,12 @@ async def test_a_problem_is_explained_and_found(
 ) -> None:
     job = await problem.plant(queue)
     started = time.monotonic()
+    if problem.sample is not None:
+        assert problem.sample in await samples(queue, connect)
     if job is not None:
         told = await queue.call("explain_job", job)
         assert told["code"] == problem.code, told
         assert told["text"]
-    if problem.sample is not None:
-        assert problem.sample in await samples(queue, connect)
     found = await look(connect)
     assert time.monotonic() - started < 5
     assert {finding.check for finding in found} == ({problem.check} if problem.check else set())
@@ -64,9 +64,8 @@ async def test_a_problem_is_explained_and_found(
         assert finding.what
         assert re.search(r"`fenceline |worker|deploy|rollout|remove the row|enqueue", finding.do), finding.do
     with open_top(database, tmp_path) as top:
-        if job is not None and problem.code not in NOT_LISTED:
-            # Of what has ended, its page tells how.
-            read_page(top, await queue.public_id(job), "KeyError" if problem.code == "failed" else told["text"])
+        if job is not None and told["code"] != "nowhere":  # of that one only the finding knows
+            read_page(top, await queue.public_id(job), ENDS.get(told["code"], told["text"]))
         for finding in found:
             read_finding(top, finding)
 

@@ -65,6 +65,8 @@ async def test_a_full_lane_and_who_holds_its_slots(queue: Queue) -> None:
     assert [holder["id"] for holder in told["details"]["holders"]] == ids
     assert told["text"] == f"All 2 slots of lane default are in use, the first for 1 m 30 s: {ids[0]}, {ids[1]}."
     assert told["commands"] == ["fenceline lanes set default --slots 3", f"fenceline jobs explain {ids[0]}"]
+    await queue.set_lane("default", slots=1)
+    assert (await explain(queue, job))["text"].startswith("The only slot of lane default is in use, for 1 m 30 s: ")
 
 
 async def test_a_lane_without_slots_and_one_that_is_gone(queue: Queue) -> None:
@@ -95,7 +97,7 @@ async def test_no_worker_for_the_lane(queue: Queue) -> None:
     await queue.move_clock(10)
     told = await explain(queue, job)
     assert codes(told) == ["no_worker", "next"]
-    assert told["text"] == "No live worker serves lane default (1 live in all, 1 have gone silent)."
+    assert told["text"] == "No live worker serves lane default (1 live in all, 1 gone silent)."
     assert [(worker["name"], worker["status"]) for worker in told["details"]["workers"]] == [
         ("silent", "lost"),
         ("elsewhere", "live"),
@@ -145,6 +147,9 @@ async def test_a_suspect_that_waits_to_run_alone(queue: Queue) -> None:
     await queue.enqueue(priority=9)
     told = await explain(queue, attempts[1].job_id)
     assert (codes(told), told["details"]["ahead"]) == (["alone"], 1)
+    assert told["text"] == (
+        "Its process crashed, with other jobs in it, and it waits to run in a process of its own; 1 before it do too."
+    )
     assert "fenceline worker APP --isolated 4" in told["commands"]
 
 
@@ -178,6 +183,7 @@ async def test_dependencies_how_many_are_left_and_the_first(queue: Queue) -> Non
     told = await explain(queue, job)
     assert (codes(told), told["details"]["left"], told["details"]["of"]) == (["dependencies"], 7, 8)
     assert [row["id"] for row in told["details"]["jobs"]] == [await queue.public_id(one) for one in before[1:6]]
+    assert told["text"].startswith("It waits for 7 of the 8 jobs that it comes after: ")
     assert told["text"].endswith(" and 2 more.")
     assert told["commands"] == [f"fenceline jobs explain {await queue.public_id(before[1])}"]
 
@@ -186,7 +192,8 @@ async def test_dependencies_of_which_none_is_on_its_way(queue: Queue) -> None:
     first = await queue.enqueue()
     job = await queue.enqueue(after=[first])
     await queue.sql("delete from fenceline.ready")
-    assert "none of those looked at is on its way any more" in (await explain(queue, job))["text"]
+    told = await explain(queue, job)
+    assert told["text"] == ("It waits for the job that it comes after: none of those looked at is on its way any more.")
 
 
 async def test_a_key_its_holder_and_its_line(queue: Queue) -> None:

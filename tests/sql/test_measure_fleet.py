@@ -15,6 +15,7 @@ async def measure(queue: Queue, since: datetime | None = None) -> Json:
 async def test_workers_and_jobs_at_this_moment(queue: Queue) -> None:
     await queue.register("lost", lease_seconds=5)
     await queue.register("frozen", lease_seconds=86400)
+    await queue.register("server@here", lease_seconds=86400, lanes=["webhooks"])  # does nobody's jobs
     await queue.sql("update fenceline.worker set blocked_at = fenceline.clock() where name = 'frozen'")
     await queue.enqueue(run_at=await queue.at(600))
     await queue.enqueue(needs_approval=True)

@@ -191,11 +191,18 @@ async def test_explain_says_what_it_waits_for_and_how_to_signal_it(queue: Queue)
     await queue.move_clock(3600)
     told = await queue.call("explain_job", job)
     assert (told["status"], told["code"]) == ("waiting", "signal")
-    assert "signal 'go'" in told["text"]
+    assert told["text"] == "Its handler has waited 1 h 0 m for signal 'go', and waits 1 h 0 m more. It holds no slot."
     assert told["until"] > told["since"]
     assert told["commands"] == [f"fenceline jobs signal {await queue.public_id(job)} go"]
     await queue.move_clock(3660)
     assert (await queue.call("explain_job", job))["code"] == "wait_overdue"
+    patient = await waiting(queue)
+    await queue.move_clock(60)
+    told = await queue.call("explain_job", patient)
+    assert (told["text"], told["until"]) == (
+        "Its handler has waited 1 m 0 s for signal 'go'. It holds no slot.",
+        None,
+    )
 
 
 async def test_a_wait_is_fenced_and_no_other_step(queue: Queue) -> None:

@@ -10,7 +10,7 @@ from fenceline.model.counted import counted
 
 async def check_backlog(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
     for row in await connection.fetch("select * from fenceline.stalled_lanes($1)", limits.patience_seconds):
-        waits = f"{counted(row['depth'], 'job')} wait, the oldest for {row['oldest_age_seconds']:.0f} s"
+        waits = f"{counted(row['depth'], 'job')} waiting, the oldest for {row['oldest_age_seconds']:.0f} s"
         if row["reason"] == "stands":
             what = f"{waits}, and nothing was claimed meanwhile, though a live worker serves the lane"
             do = f"`fenceline jobs explain {row['example']}` says why the first waits; look into the workers' logs"
@@ -31,15 +31,16 @@ async def check_full_lanes(connection: Connection, limits: Limits) -> AsyncItera
     for row in await connection.fetch("select * from fenceline.full_lanes($1)", limits.patience_seconds):
         if row["seconds"] < limits.holder_seconds:
             continue
+        slots = "the only slot is" if row["slots"] == 1 else f"all {row['slots']} slots are"
         yield Finding(
             check="full_lane",
             subject=row["lane"],
-            what=f"all {row['slots']} slots are in use, {row['holders']} of them for long: job {row['holder']} has had "
-            f"its own for {row['seconds']:.0f} s",
+            what=f"{slots} in use, {row['holders']} for long: job {row['holder']} has had its own for "
+            f"{row['seconds']:.0f} s",
             do=f"`fenceline jobs explain {row['holder']}`; more slots: "
             f"`fenceline lanes set {row['lane']} --slots {row['slots'] + 1}`",
             seconds=row["seconds"],
-            hurts=f"{counted(row['depth'], 'job')} that wait in lane {row['lane']}",
+            hurts=f"{counted(row['depth'], 'job')} waiting in lane {row['lane']}",
         )
 
 
@@ -49,8 +50,8 @@ async def check_approvals(connection: Connection, limits: Limits) -> AsyncIterat
             level="notice",
             check="approval",
             subject=f"{row['tenant']} {row['kind']}",
-            what=f"{counted(row['jobs'], 'job')} of kind {row['kind']} (tenant {row['tenant']}) await approval since "
-            f"{row['since']:%Y-%m-%d %H:%M}",
+            what=f"{counted(row['jobs'], 'job')} of kind {row['kind']} (tenant {row['tenant']}) awaiting approval, "
+            f"the first since {row['since']:%Y-%m-%d %H:%M}",
             do=f"`fenceline jobs approve {row['example']}`, or `fenceline jobs reject {row['example']}`",
             hurts=f"tenant {row['tenant']}",
         )
@@ -59,7 +60,8 @@ async def check_approvals(connection: Connection, limits: Limits) -> AsyncIterat
 async def check_long_locks(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
     for row in await connection.fetch("select * from fenceline.long_locks($1)", limits.holder_seconds):
         if row["holder"] is None:
-            holder, do = f"code outside jobs ({row['holder_actor']})", "see to it there: its lock ends with its process"
+            holder = f"code outside jobs ({row['holder_actor']})"
+            do = "look at that program: its lock ends with its process; `fenceline locks` shows who holds what"
         else:
             holder = f"job {row['holder']}"
             do = (
@@ -69,8 +71,8 @@ async def check_long_locks(connection: Connection, limits: Limits) -> AsyncItera
         yield Finding(
             check="lock",
             subject=f"{row['namespace']}/{row['name']}",
-            what=f"{holder} has held the lock since {row['held_since']:%Y-%m-%d %H:%M:%S}, and "
-            f"{counted(row['waiters'], 'other')} wait for it",
+            what=f"{holder} has held the lock since {row['held_since']:%Y-%m-%d %H:%M:%S}, with "
+            f"{counted(row['waiters'], 'other')} waiting for it",
             do=do,
             hurts=f"{counted(row['waiters'], 'waiter')} of tenant {row['tenant']}",
         )
@@ -83,8 +85,8 @@ async def check_handlers(connection: Connection, _limits: Limits) -> AsyncIterat
             level="notice",
             check="handlers_differ",
             subject=", ".join(row["lanes"] or ["all lanes"]),
-            what=f"{counted(row['others'], 'worker')} ({row['example']} among them) lack handlers that others of the "
-            f"same lanes have: {missing}",
+            what=f"handlers that others of the same lanes have are missing on {counted(row['others'], 'worker')} "
+            f"({row['example']} among them): {missing}",
             do="finish the deployment, or stop the old workers",
             hurts=f"jobs of {missing} wait for the other {counted(row['workers'], 'worker')}",
         )
@@ -97,7 +99,7 @@ async def check_signatures(connection: Connection, _limits: Limits) -> AsyncIter
             f"{counted(said['workers'], 'worker')} ({said['example']} among them)"
             for said in json.loads(row["signatures"])
         ]
-        refused = f"; {counted(row['refused'], 'job')} were refused by some of them" if row["refused"] else ""
+        refused = f"; some of them have refused {counted(row['refused'], 'job')}" if row["refused"] else ""
         yield Finding(
             level="notice",
             check="signatures_differ",

@@ -203,7 +203,7 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
         yield Finding(
             check="overdue",
             subject="timers",
-            what=f"{counted(overdue['jobs'], 'scheduled job')} overdue, the first for {overdue['seconds']:.0f} s: "
+            what=f"{counted(overdue['jobs'], 'job')} overdue, the first for {overdue['seconds']:.0f} s: "
             "nobody hands what is due to the lanes",
             do="run a worker or a server",
         )

@@ -35,11 +35,12 @@ begin
     v_ids := array(select d.after_id from fenceline.dependency d where d.waiter_id = p_job_id order by d.after_id limit c_named);
     v_seen := array(select fenceline.seen_job(i, p_tenant, p_created_by) from unnest(v_ids) i);
     v_reasons := v_reasons || fenceline.reason('dependencies',
-      case when exists (select 1 from unnest(v_ids) i where fenceline.is_live(i))
-           then format('It waits for %s of %s jobs that it comes after: %s.', v_held.pending, cardinality(v_job.after),
-                       fenceline.say_jobs(v_seen, v_held.pending))
-           else format('It waits for %s of %s jobs that it comes after, and none of those looked at is on its way any more.',
-                       v_held.pending, cardinality(v_job.after)) end,
+      format(case when cardinality(v_job.after) = 1 then 'It waits for the job that it comes after: %3$s.'
+                  else 'It waits for %1$s of the %2$s jobs that it comes after: %3$s.' end,
+             v_held.pending, cardinality(v_job.after),
+             case when exists (select 1 from unnest(v_ids) i where fenceline.is_live(i))
+                  then fenceline.say_jobs(v_seen, v_held.pending)
+                  else 'none of those looked at is on its way any more' end),
       fenceline.id_time(p_job_id), v_job.expires_at,
       jsonb_build_object('left', v_held.pending, 'of', cardinality(v_job.after), 'policy', v_job.after_policy, 'jobs', (
         select jsonb_agg(jsonb_build_object('id', fenceline.seen_job(i, p_tenant, p_created_by),
@@ -85,8 +86,9 @@ begin
       else fenceline.reason('signal',
         format('Its handler has waited %s for signal %L%s. It holds no slot.',
                fenceline.say_seconds(extract(epoch from fenceline.clock() - v_wait.since)), v_wait.signal,
-               coalesce(', and waits ' || fenceline.say_seconds(
-                 greatest(extract(epoch from v_wait.until - fenceline.clock()), 0)) || ' more', '')),
+               case when v_wait.until is null then ''
+                    else format(', and waits %s more', fenceline.say_seconds(
+                      greatest(extract(epoch from v_wait.until - fenceline.clock()), 0))) end),
         v_wait.since, v_wait.until, jsonb_build_object('signal', v_wait.signal, 'step', v_wait.step),
         array[format('fenceline jobs signal %s %s', v_id, v_wait.signal)]) end;
   end if;

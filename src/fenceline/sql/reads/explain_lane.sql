@@ -34,7 +34,8 @@ begin
             from fenceline.running r where r.counted and r.lane = p_lane.name order by r.claimed_at, r.job_id limit 5) h
       left join fenceline.worker w on w.id = h.worker_id;
       v_reasons := v_reasons || fenceline.reason('lane_full',
-        format('All %s slots of lane %s are in use, the first for %s: %s.', p_lane.slots, p_lane.name,
+        format(case when p_lane.slots = 1 then 'The only slot of lane %2$s is in use, for %3$s: %4$s.'
+                    else 'All %1$s slots of lane %2$s are in use, the first for %3$s: %4$s.' end, p_lane.slots, p_lane.name,
                fenceline.say_seconds(extract(epoch from fenceline.clock() - v_slots.since)),
                fenceline.say_jobs(v_slots.ids, v_in_use)),
         v_slots.since, null,

@@ -35,8 +35,10 @@ begin
   v_ahead := fenceline.jobs_ahead(v_ready, p_tenant);
   if v_ready.deaths is not null then
     return v_reasons || fenceline.reason('alone',
-      format('It shared a process with a crash (%s died with it alone), and waits to run in a process of its own; %s before it do.',
-             v_ready.deaths, v_ahead), v_since, null,
+      format('%s, and it waits to run in a process of its own%s.',
+             case when v_ready.deaths = 0 then 'Its process crashed, with other jobs in it'
+                  else format('Its process crashed with it alone (%s of 3 times)', v_ready.deaths) end,
+             case when v_ahead > 0 then format('; %s before it do too', v_ahead) else '' end), v_since, null,
       jsonb_build_object('deaths', v_ready.deaths, 'ahead', v_ahead, 'lane', v_ready.lane),
       array['fenceline worker APP --isolated 4', 'fenceline jobs show ' || fenceline.public_id(p_job_id)]);
   end if;
@@ -53,8 +55,8 @@ begin
   end if;
   if v_lane.fair and v_ready.fair then
     return v_reasons || fenceline.reason('fair_share',
-      format('Lane %s serves its tenants in turn; %s jobs of tenant %s come before this one.', v_lane.name, v_ahead,
-             v_ready.tenant), v_since, null,
+      format('Lane %s serves its tenants in turn; of tenant %s, %s come before this one.', v_lane.name,
+             v_ready.tenant, v_ahead), v_since, null,
       jsonb_build_object('lane', v_lane.name, 'tenant', v_ready.tenant, 'ahead', v_ahead),
       array[format('fenceline jobs reprioritise %s --priority %s', fenceline.public_id(p_job_id), v_higher)]);
   elsif v_ahead > 0 then

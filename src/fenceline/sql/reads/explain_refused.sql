@@ -19,8 +19,8 @@ begin
   select h.error ->> 'message' into v_error from fenceline.history h
   where h.job_id = p_ready.job_id and not h.final and h.asked = 'refused' order by h.ended_at desc limit 1;
   return array[fenceline.reason('args_refused',
-    format('%s of the %s live workers for kind %s have a handler that does not take its args (%s); it waits for one that does.',
-           v_live - v_takers, v_live, p_ready.kind, coalesce(v_error, 'it did not say why')),
+    format('Handlers of kind %s on %s of %s live workers do not take its args (%s); it waits for one that does.',
+           p_ready.kind, v_live - v_takers, v_live, coalesce(v_error, 'they did not say why')),
     v_refusal.refused_at, null,
     jsonb_build_object('kind', p_ready.kind, 'live', v_live, 'takers', v_takers, 'refused_by', v_refusal.signatures),
     array['fenceline doctor', 'fenceline workers', 'fenceline jobs show ' || fenceline.public_id(p_ready.job_id)])];

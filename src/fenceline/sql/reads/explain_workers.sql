@@ -42,7 +42,7 @@ begin
   if v_found.serving = 0 then
     return array[fenceline.reason('no_worker',
       format('No live worker serves lane %s (%s live in all%s).', p_ready.lane, v_found.live,
-             case when v_found.lost > 0 then format(', %s have gone silent', v_found.lost) else '' end),
+             case when v_found.lost > 0 then format(', %s gone silent', v_found.lost) else '' end),
       p_since, null, v_details, v_start)];
   elsif v_found.knowing = 0 then
     return array[fenceline.reason('unknown_kind',

@@ -1,6 +1,6 @@
 -- The fleet in one look, as JSON: the database's time, whether the system drains, live workers' versions, workers whose
--- lease is over and who were not swept, timers and schedules that are overdue, lanes that are drained with jobs in them,
--- and how long ago maintenance and upkeep were done.
+-- lease is over and who were not swept, timers (waits that end by themselves too) and schedules that are overdue, lanes that
+-- are drained with jobs in them, and how long ago maintenance and upkeep were done.
 -- roles: reader
 create or replace function fenceline.fleet_health() returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
@@ -15,7 +15,9 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
          'seconds', extract(epoch from fenceline.clock() - w.lease_until)) order by w.id), '[]')
        from fenceline.worker w where w.stopped_at is null and w.lease_until < fenceline.clock()),
     'overdue_timers', (select jsonb_build_object('jobs', count(*), 'seconds',
-         extract(epoch from fenceline.clock() - min(t.run_at))) from fenceline.timer t where t.run_at <= fenceline.clock()),
+         extract(epoch from fenceline.clock() - min(d.due_at))) from (
+       select t.run_at as due_at from fenceline.timer t where t.run_at <= fenceline.clock()
+       union all select w.due_at from fenceline.wait w where w.due_at <= fenceline.clock()) d),
     'overdue_schedules', (select jsonb_build_object('schedules', count(*), 'seconds',
          extract(epoch from fenceline.clock() - min(s.due_at))) from fenceline.schedule s where s.due_at <= fenceline.clock()),
     'drained', (select coalesce(jsonb_object_agg(n.name, d.jobs), '{}') from fenceline.lane n

@@ -1,6 +1,7 @@
 -- The fleet in figures, for metrics, as JSON.
 --
---   workers     how many are `live`, `blocked` (their event loop does not turn) or `lost` (lease over, not swept); of runners too
+--   workers     how many are `live`, `blocked` (their event loop does not turn) or `lost` (lease over, not swept); of runners too.
+--               Servers that deliver webhooks do none of the users' jobs: they do not count
 --   jobs        how many are scheduled, waiting, awaiting_approval; counted up to 100,000 each
 --   draining    whether the system refuses new jobs
 --   until       the moment up to which ends are counted: a second ago, so that those commit that are under way
@@ -35,7 +36,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
         'live', count(*) filter (where w.lease_until >= m.now and w.blocked_at is null),
         'blocked', count(*) filter (where w.lease_until >= m.now and w.blocked_at is not null),
         'lost', count(*) filter (where w.lease_until < m.now))
-      from fenceline.worker w cross join moment m where w.stopped_at is null),
+      from fenceline.worker w cross join moment m
+      where w.stopped_at is null and w.lanes is distinct from array['webhooks']),
     'jobs', jsonb_build_object(
       'scheduled', (select count(*) from (select 1 from fenceline.timer limit 100000) t),
       'waiting', (select count(*) from (select 1 from fenceline.held h
