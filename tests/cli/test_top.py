@@ -181,6 +181,27 @@ def test_slash_filters_and_the_question_mark_lists_the_keys(top: Terminal, hands
     top.until("approve or reject a job", gone=True)
 
 
+def test_slash_finds_jobs_that_are_not_listed(top: Terminal, hands: Hands) -> None:
+    ended = hands.enqueue("old")
+    hands.finish(hands.start(hands.claim()))
+    buried = hands.enqueue("pay")
+    hands.enqueue_many(40, "mail")  # more than are shown
+    top.until_line("default", "41")
+    assert buried not in top.text
+    for word, job in (("pay", buried), (ended.lower().replace("-", ""), ended)):
+        top.press("/")
+        top.until("Show jobs with this word")
+        top.press(word)
+        top.until_line(f"▊  {word}")
+        top.press(ENTER)
+        top.until(job)
+
+
+def test_a_server_that_delivers_webhooks_is_no_worker(top: Terminal, hands: Hands) -> None:
+    hands.value("select fenceline.register_worker('server@here', 30, p_lanes => '{webhooks}')")
+    top.until("server@here", "1 worker ")
+
+
 def test_approve_and_reject(top: Terminal, hands: Hands) -> None:
     job = hands.enqueue("pay", needs_approval=True)
     top.until_line(job, "awaiting_approval")

@@ -13,7 +13,7 @@ from textual.widgets import Input, Label, Static
 KEYS = (
     ("Tab, arrows", "move between tables and rows"),
     ("Enter", "the page of a job: why it waits, timeline, error, log"),
-    ("/", "show only jobs with a word in them; empty: all"),
+    ("/", "show only jobs with a word in them, or the job with an id; empty: all"),
     ("f", "what doctor finds, and what to type"),
     ("a, x", "approve or reject a job"),
     ("t", "run a finished job again"),

@@ -20,7 +20,6 @@ from fenceline.cli.top_view import (
     Snapshot,
     findings_line,
     findings_page,
-    fits,
     headline,
     job_page,
     job_row,
@@ -149,7 +148,10 @@ class TopApp(App[None]):
             return  # a slow look is not overtaken
         self._looking = True
         try:
-            seen = await look(self._queue)
+            word = None
+            while word != self._word:  # a new word may come meanwhile
+                word = self._word
+                seen = await look(self._queue, word)
         except Exception as error:
             line = one_line(error)
             if line is None:
@@ -166,7 +168,7 @@ class TopApp(App[None]):
         self.query_one("#headline", Static).update(headline(seen))
         self._table("lanes").fill({n.name: lane_row(n, seen.rates, seen.failed[n.name]) for n in seen.lanes})
         self._table("jobs").border_title = f"jobs with {self._word!r}" if self._word else "jobs"
-        self._table("jobs").fill({job.id: job_row(job, seen.at) for job in seen.jobs if fits(job, self._word)})
+        self._table("jobs").fill({job.id: job_row(job, seen.at) for job in seen.jobs})
         self._table("workers").fill({str(worker.id): worker_row(worker, seen.at) for worker in seen.workers})
 
     def action_drain(self) -> None:
@@ -201,11 +203,13 @@ class TopApp(App[None]):
 
     def action_filter(self) -> None:
         def answered(word: str | None) -> None:
-            if word is not None and self._seen is not None:
+            if word is not None:
                 self._word = word.strip()
-                self._show(self._seen)
+                self._looks()
 
-        self.push_screen(Question("Show jobs with this word (empty: all)", self._word), answered)
+        self.push_screen(
+            Question("Show jobs with this word, or the job with this id (empty: all)", self._word), answered
+        )
 
     def action_findings(self) -> None:
         self.push_screen(Page(findings_page(self._findings)))

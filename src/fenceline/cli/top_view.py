@@ -1,5 +1,6 @@
 """What `fenceline top` shows, as rows of text: no terminal here, and no database."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.queue import Queue
 from fenceline.cli.timeline import draw_job
 from fenceline.doctor.finding import Finding
+from fenceline.errors import NotFound
 from fenceline.model.job import JobFilter, JobRecord, Lane, LogLine
+from fenceline.model.public_id import InvalidId, format_id, parse_id
 from fenceline.model.records import WorkerRecord
 from fenceline.model.visible import visible
 
@@ -29,6 +32,10 @@ FAILED_SECONDS = 600
 #: Where the lease is not known: over HTTP.
 SILENT_SECONDS = 60
 SHOWN_WAITING = 30
+#: With a word to look for: among so many of each sort, the newest.
+SEARCHED = 1000
+#: A server signs on as the worker of this lane, to deliver webhooks: it does nobody's jobs.
+WEBHOOKS = ["webhooks"]
 BAR = 12
 LOG_LINES = 200
 
@@ -51,29 +58,39 @@ class Snapshot:
     at: datetime
 
 
-async def look(queue: Queue) -> Snapshot:
-    running = await queue.list_jobs(RUNNING, limit=SHOWN_RUNNING)
-    waiting = await queue.list_jobs(WAITING, limit=SHOWN_WAITING)
-    failed = (await queue.list_jobs(FAILED, limit=COUNTED_FAILED)).items
+async def look(queue: Queue, word: str = "") -> Snapshot:
+    """With a word, only jobs that it fits are shown; a job whose id it is, always."""
+    running = (await queue.list_jobs(RUNNING, limit=SEARCHED if word else SHOWN_RUNNING)).items
+    waiting = (await queue.list_jobs(WAITING, limit=SEARCHED if word else SHOWN_WAITING)).items
+    failed = (await queue.list_jobs(FAILED, limit=SEARCHED if word else COUNTED_FAILED)).items
     late = datetime.now(UTC) - timedelta(seconds=FAILED_SECONDS)
+    # The longest running first: those are the ones to look at.
+    jobs = sorted(running, key=lambda job: job.claimed_at or job.created_at) + waiting
+    jobs += failed if word else failed[:SHOWN_FAILED]
     return Snapshot(
         lanes=await queue.lanes(),
         rates=await queue.lane_rates(),
-        # The longest running first: those are the ones to look at.
-        jobs=sorted(running.items, key=lambda job: job.claimed_at or job.created_at)
-        + waiting.items
-        + failed[:SHOWN_FAILED],
+        jobs=await _find(queue, jobs, word) if word else jobs,
         failed=Counter(job.lane for job in failed if job.finished_at is not None and job.finished_at > late),
         workers=await queue.workers(stopped=False),
         at=datetime.now(UTC),
     )
 
 
+async def _find(queue: Queue, jobs: list[JobRecord], word: str) -> list[JobRecord]:
+    found = [job for job in jobs if fits(job, word)]
+    with contextlib.suppress(InvalidId, NotFound):
+        named = format_id(parse_id(word))
+        if all(job.id != named for job in found):
+            found.append(await queue.get_job(named))
+    return found
+
+
 def headline(seen: Snapshot) -> Text:
     depth = sum(lane.depth for lane in seen.lanes)
     in_use = sum(lane.in_use for lane in seen.lanes)
     lost = sum(is_lost(worker, seen.at) for worker in seen.workers)
-    live = len(seen.workers) - lost
+    live = sum(not is_lost(worker, seen.at) for worker in seen.workers if worker.lanes != WEBHOOKS)
     return Text.assemble(
         (f"{in_use:,}", "bold"), " running   ",
         (f"{depth:,}", "bold"), " queued   ",

@@ -77,7 +77,8 @@ class FleetMetrics(Collector):
         return families
 
     def _fleet_gauges(self) -> list[Metric]:
-        workers = GaugeMetricFamily("fenceline_workers", "Workers and runners that are signed on.", labels=["status"])
+        text = "Workers and runners that are signed on; no servers, which deliver webhooks."
+        workers = GaugeMetricFamily("fenceline_workers", text, labels=["status"])
         for status in ("live", "blocked", "lost"):
             if self._now:
                 workers.add_metric([status], self._now["workers"][status])
