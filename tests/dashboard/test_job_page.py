@@ -63,6 +63,20 @@ def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue) -> None:
     assert download.value.path().read_text().count("\n") == 8
 
 
+def test_its_log_is_paused_and_goes_on(enter: Enter, queue: Queue) -> None:
+    page = enter()
+    job = queue.enqueue("catalogue.import", {"source": "s3://shop/slow.csv", "pause": 6.0})
+    open_job(page, job)
+    log = page.get_by_role("log")
+    expect(log).to_contain_text("reading")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_role("button", name="Go on (1 new)")).to_be_visible()
+    expect(log.locator("div")).to_have_count(1)
+    page.get_by_role("button", name="Go on").click()
+    expect(log).to_contain_text("prices of 0 rows written")
+    status(page, "succeeded with errors")
+
+
 def test_steps_items_and_attempts_are_shown(enter: Enter, queue: Queue) -> None:
     page = enter()
     job = queue.enqueue("order.ship", {"order": "A-1"})
@@ -76,7 +90,11 @@ def test_steps_items_and_attempts_are_shown(enter: Enter, queue: Queue) -> None:
     open_job(page, failing)
     expect(page.get_by_role("region", name="Error")).to_contain_text("the bank does not answer")
     expect(page.get_by_role("region", name="Error")).to_contain_text("Traceback")
-    expect(page.get_by_role("region", name="Attempts").get_by_role("listitem")).to_have_count(2)
+    attempts = page.get_by_role("region", name="Attempts").get_by_role("listitem")
+    expect(attempts).to_have_count(2)
+    attempts.first.locator("summary").click()
+    expect(attempts.first).to_contain_text("in payment_capture")
+    expect(page.get_by_role("region", name="What happened")).to_contain_text("ended: failed")
 
 
 def test_its_checkpoint_its_plan_and_late_writes_that_were_refused(enter: Enter, queue: Queue) -> None:
@@ -148,7 +166,7 @@ def test_run_now_and_reprioritise(enter: Enter, queue: Queue) -> None:
     page.locator(".actions").get_by_role("button", name="Reprioritise").click()
     page.get_by_role("dialog").get_by_label("Priority").fill("7")
     page.get_by_role("dialog").get_by_role("button", name="Reprioritise").click()
-    expect(page.get_by_role("region", name="Facts")).to_contain_text("7")
+    expect(page.get_by_role("region", name="Facts").locator("div", has_text="Priority").last).to_have_text("Priority7")
     confirm(page, "Run now")
     status(page, "queued")
     assert queue.job(job)["priority"] == 7

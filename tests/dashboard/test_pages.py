@@ -176,6 +176,16 @@ def test_keys(enter: Enter, queue: Queue) -> None:
     expect(page).to_have_url(re.compile(chosen))
 
 
+def test_an_id_in_the_field_of_kinds_opens_the_job(enter: Enter, queue: Queue) -> None:
+    job = queue.enqueue("mail.send", {"to": "found"})
+    page = enter()
+    page.goto("/jobs")
+    page.keyboard.press("/")
+    page.get_by_label("Kind or id").fill(job.lower())
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Args")).to_contain_text("found")
+
+
 def lane_panel(page: Page, name: str) -> Locator:
     return page.get_by_role("region", name=name, exact=True)
 
@@ -211,6 +221,37 @@ def test_editing_slots_changes_how_many_run(enter: Enter, queue: Queue) -> None:
     wait_for(lambda: queue.lane("narrow")["in_use"], lambda used: used == 3)
     for job in jobs:
         queue.post(f"/v1/jobs/{job}/cancel", force=True)
+
+
+def test_the_system_is_drained_after_a_question(enter: Enter, queue: Queue) -> None:
+    page = enter()
+    page.goto("/")
+    page.get_by_role("button", name="Drain the system").click()
+    dialogue = page.get_by_role("dialog")
+    expect(dialogue).to_contain_text("refused until you resume")
+    dialogue.get_by_label("Reason").fill("the database moves")
+    dialogue.get_by_role("button", name="Drain").click()
+    expect(page.get_by_text("The system drains")).to_be_visible()
+    page.get_by_role("button", name="Resume the system").click()
+    expect(page.get_by_text("The system drains")).to_have_count(0)
+    page.goto("/audit?action=system.drain")
+    expect(page.get_by_role("region", name="Actions")).to_contain_text("the database moves")
+    queue.enqueue("mail.send", {"to": "again"})
+
+
+def test_a_server_that_delivers_webhooks_is_no_worker_that_is_up(enter: Enter) -> None:
+    page = enter()
+
+    def all_workers_gone(route: Route) -> None:
+        fleet = route.fetch().json()
+        gone = [worker | {"status": "offline"} for worker in fleet["workers"]]
+        server = gone[0] | {"id": 0, "name": "server@here", "lanes": ["webhooks"], "status": "online"}
+        route.fulfill(json=fleet | {"workers": [*gone, server], "runners": []})
+
+    page.route(re.compile("workers/status"), all_workers_gone)
+    page.goto("/")
+    expect(page.get_by_role("alert")).to_contain_text("No worker or runner is up")
+    expect(page.get_by_role("link", name="workers up")).to_contain_text(re.compile(r"^0 / [1-9]"))
 
 
 def test_overview_shows_what_matters_and_approves(enter: Enter, queue: Queue) -> None:
@@ -268,10 +309,16 @@ def test_the_page_finds_its_way_back_after_a_restart(enter: Enter, site: Site, q
     page.goto("/jobs?kind=mail.send")
     live = page.locator(".live")
     expect(live).to_have_text("Live")
+    audit = page.context.new_page()  # a page that asks now and then, and has no stream
+    audit.goto("/audit")
+    expect(audit.get_by_role("region", name="Actions")).to_be_visible()
+    expect(audit.locator(".live")).to_have_count(0)
     site.stop_server()
     expect(live).to_have_text("Reconnecting")
+    expect(audit.locator(".live")).to_have_text("Reconnecting")
     site.start_server()
     expect(live).to_have_text("Live")
+    expect(audit.locator(".live")).to_have_count(0)
     queue.enqueue("mail.send", {"to": "after"})
     expect(page.get_by_text("1 new job")).to_be_visible()
 

@@ -6,6 +6,9 @@ import { ROOT } from "./root.js";
 /** live, or reconnecting: shown in the corner of every page. */
 export const connection = signal(/** @type {"none" | "live" | "connecting" | "reconnecting"} */ ("none"));
 
+/** How many streams are open, or being opened. */
+let streams = 0;
+
 const EVENTS = ["status", "progress", "log"];
 /** Events that wait for the next frame; older ones of a job are replaced by newer ones anyway. */
 const MAX_WAITING = 5000;
@@ -66,9 +69,11 @@ export function watch(path, show) {
     };
   };
   connection.value = "connecting";
+  streams += 1;
   open();
   return () => {
     closed = true;
+    streams -= 1;
     connection.value = "none";
     source?.close();
     clearTimeout(timer);
@@ -108,7 +113,10 @@ export function useRefresh(load, { least = 2000, most = 10_000, stream = true } 
     mine.at = Date.now();
     try {
       await mine.load();
-    } catch { /* shown by the connection's state, and tried again */ } finally {
+      if (!streams && connection.value === "reconnecting") connection.value = "none";
+    } catch { // tried again, and seen: a page without a stream has no other sign of it
+      if (!streams) connection.value = "reconnecting";
+    } finally {
       mine.running = false;
       mine.timer = setTimeout(run, most);
     }

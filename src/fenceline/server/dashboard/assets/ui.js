@@ -52,6 +52,9 @@ export function Labels({ labels }) {
   return html`<span class="tags">${entries.map(([name, value]) => html`<span class="tag" title=${`${name}: ${value}`}>${name}: ${value}</span>`)}</span>`;
 }
 
+/** Words with commands in them, as the command line says them: between backticks. @param {{text: string}} props */
+export const Words = ({ text }) => html`${text.split("`").map((part, index) => (index % 2 ? html`<code>${part}</code>` : part))}`;
+
 /** @param {{value: number, most: number | null, label: string, tone?: string}} props */
 export function Bar({ value, most, label, tone }) {
   const share = most ? Math.min(1, value / most) : 0;
@@ -138,7 +141,12 @@ export function Dialogue() {
   const [error, setError] = useState("");
   useEffect(() => { setError(""); if (asked) ref.current?.showModal(); }, [asked]);
   if (!asked) return null;
-  const close = () => { ref.current?.close(); question.value = null; };
+  // Another question may have been asked meanwhile: that one stays.
+  const forget = () => { if (question.value === asked) question.value = null; };
+  const close = () => {
+    if (question.value === asked) ref.current?.close();
+    forget();
+  };
   /** @param {SubmitEvent} event */
   const submit = async (event) => {
     event.preventDefault();
@@ -157,7 +165,7 @@ export function Dialogue() {
       setError(refused instanceof Error ? refused.message : String(refused));
     }
   };
-  return html`<dialog ref=${ref} aria-label=${asked.title} onClose=${() => { question.value = null; }}>
+  return html`<dialog ref=${ref} aria-label=${asked.title} onClose=${forget}>
     <form onSubmit=${submit}>
       <h1>${asked.title}</h1>
       ${asked.text ? html`<div>${asked.text}</div>` : null}

@@ -12,6 +12,13 @@ function colour(name) {
   return value;
 }
 
+/** @param {number} at seconds */
+const minute = (at) => new Date(at * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+
+/** As the line is drawn. @param {{name: string, index: number}} props */
+const Stroke = ({ name, index }) => html`<svg width="18" height="6" aria-hidden="true">
+  <line x1="0" y1="3" x2="18" y2="3" stroke=${`var(${name})`} stroke-width="2" stroke-dasharray=${index ? `6 ${3 * index}` : "none"} /></svg>`;
+
 /** @param {{title: string, unit: string, data: any[], lines: [string, string][], least: number}} props the scale reaches to `least` at least */
 export function Chart({ title, unit, data, lines, least }) {
   const box = useRef(/** @type {HTMLElement | null} */ (null));
@@ -29,8 +36,10 @@ export function Chart({ title, unit, data, lines, least }) {
       chart.current = new uPlot({
         width: box.current.clientWidth || 300, height: 168, cursor: { drag: { x: false, y: false } }, legend: { show: false },
         scales: { y: { range: (_chart, _low, high) => [0, Math.max(least, (high ?? 0) * 1.1)] } },
-        axes: [{ ...axis, space: 70, size: 28, values: (_chart, splits) => splits.map((at) => new Date(at * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })) }, { ...axis, size: 40, space: 36 }],
-        series: [{}, ...lines.map(([label, name], index) => ({ label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, dash: index ? [6, 3 * index] : undefined }))],
+        axes: [{ ...axis, space: 70, size: 28, values: (_chart, splits) => splits.map(minute) }, { ...axis, size: 40, space: 36 }],
+        series: [{}, ...lines.map(([label, name], index) => ({
+          label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, dash: index ? [6, 3 * index] : undefined,
+        }))],
       }, /** @type {any} */ (latest.current), box.current);
       watcher = new ResizeObserver(() => { if (box.current) chart.current?.setSize({ width: box.current.clientWidth, height: 168 }); });
       watcher.observe(box.current);
@@ -44,6 +53,6 @@ export function Chart({ title, unit, data, lines, least }) {
   });
   return html`<${Panel} title=${title} right=${html`<span class="small quiet">${unit}</span>`}><div class="body">
     <div class="chart" ref=${box} role="img" aria-label=${`${title}, last hour: ${last.join(", ")}`}></div>
-    <div class="keys">${lines.map(([label, name], index) => html`<span><svg width="18" height="6" aria-hidden="true"><line x1="0" y1="3" x2="18" y2="3" stroke=${`var(${name})`} stroke-width="2" stroke-dasharray=${index ? `6 ${3 * index}` : "none"} /></svg>${last[index]}</span>`)}</div>
+    <div class="keys">${lines.map(([, name], index) => html`<span><${Stroke} name=${name} index=${index} />${last[index]}</span>`)}</div>
   </div><//>`;
 }

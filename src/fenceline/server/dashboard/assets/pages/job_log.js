@@ -10,9 +10,8 @@ const MAX_SHOWN = 500;
 
 /** @param {any} line */
 const textOf = (line) => {
-  const fields = line.fields && Object.keys(line.fields).length
-    ? ` ${Object.entries(line.fields).map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`).join(" ")}` : "";
-  return `${line.message}${fields}`;
+  const fields = Object.entries(line.fields ?? {}).map(([name, value]) => ` ${name}=${typeof value === "string" ? value : JSON.stringify(value)}`);
+  return line.message + fields.join("");
 };
 
 /** @param {{id: string, lines: any[], ended: boolean}} props */
@@ -24,7 +23,8 @@ export function Log({ id, lines, ended }) {
   const bottom = useRef(true);
   const wanted = search.toLowerCase();
   const least = LEVELS.indexOf(level);
-  const matching = (held ?? lines).filter((line) => LEVELS.indexOf(line.level) >= least && (!wanted || textOf(line).toLowerCase().includes(wanted)));
+  const matching = (held ?? lines).filter((line) => LEVELS.indexOf(line.level) >= least
+    && (!wanted || textOf(line).toLowerCase().includes(wanted)));
   const shown = matching.slice(-MAX_SHOWN);
   useEffect(() => { if (box.current && bottom.current && !held) box.current.scrollTop = box.current.scrollHeight; });
   const download = () => attempt(async () => {
@@ -43,17 +43,26 @@ export function Log({ id, lines, ended }) {
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   });
   if (!lines.length && ended) return null;
-  return html`<${Panel} title="Log" right=${html`<div class="tools">
-      <input type="search" aria-label="Search the log" placeholder="Search" data-search value=${search} onInput=${(/** @type {any} */ event) => setSearch(event.target.value)} />
-      <select aria-label="Lowest level" value=${level} onChange=${(/** @type {any} */ event) => setLevel(event.target.value)}>${LEVELS.map((each) => html`<option value=${each} selected=${each === level}>${each}</option>`)}</select>
-      ${ended ? null : html`<button type="button" aria-pressed=${held ? "true" : "false"} onClick=${() => setHeld(held ? null : lines)}>${held ? `Go on (${lines.length - held.length} new)` : "Pause"}</button>`}
-      <${Button} onClick=${download}>Download<//>
-    </div>`}>
+  const tools = html`<div class="tools">
+    <input type="search" aria-label="Search the log" placeholder="Search" data-search value=${search}
+      onInput=${(/** @type {any} */ event) => setSearch(event.target.value)} />
+    <select aria-label="Lowest level" value=${level} onChange=${(/** @type {any} */ event) => setLevel(event.target.value)}>
+      ${LEVELS.map((each) => html`<option value=${each} selected=${each === level}>${each}</option>`)}
+    </select>
+    ${ended ? null : html`<button type="button" aria-pressed=${held ? "true" : "false"} onClick=${() => setHeld(held ? null : lines)}>
+      ${held ? `Go on (${lines.length - held.length} new)` : "Pause"}</button>`}
+    <${Button} onClick=${download}>Download<//>
+  </div>`;
+  const scrolled = (/** @type {any} */ { target }) => {
+    bottom.current = target.scrollHeight - target.scrollTop - target.clientHeight < 24;
+  };
+  return html`<${Panel} title="Log" right=${lines.length ? tools : null}>
     ${!shown.length ? html`<p class="note">${lines.length ? "No line matches." : "No lines yet: they show here as the handler writes them."}</p>` : html`
-    <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log lines" onScroll=${(/** @type {any} */ event) => { const at = event.target; bottom.current = at.scrollHeight - at.scrollTop - at.clientHeight < 24; }}>
+    <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log lines" onScroll=${scrolled}>
       ${matching.length > shown.length ? html`<p class="note">The last ${MAX_SHOWN} of ${matching.length} lines; the download has all.</p>` : null}
       ${shown.map((line) => html`<div key=${`${line.token}-${line.line}`} class=${line.level}>
-        <time datetime=${line.at} title=${exact(line.at)}>${clock(line.at)}</time><span class="level">${line.level}</span><span class="message">${textOf(line)}</span></div>`)}
+        <time datetime=${line.at} title=${exact(line.at)}>${clock(line.at)}</time>
+        <span class="level">${line.level}</span><span class="message">${textOf(line)}</span></div>`)}
     </div>`}
   <//>`;
 }

@@ -13,6 +13,8 @@ const LIMIT = 50;
 const FILTERS = ["status", "kind", "lane", "tenant", "label", "created_by", "error", "created_after", "created_before"];
 /** Those with one value, which may have commas in it. */
 const SINGLE = new Set(["created_by", "error", "created_after", "created_before"]);
+/** New jobs are counted up to here. */
+const MAX_FRESH = 1000;
 /** The page shows changes at most so often. */
 const SHOW_MS = 200;
 
@@ -43,14 +45,19 @@ function Took({ job }) {
   return html`${duration(ran(job))}`;
 }
 
-/** @param {{job: Job, selected: boolean, current: boolean, left: boolean, onSelect: (on: boolean) => void, withTenant: boolean, selectable: boolean}} props */
+/**
+ * @param {{job: Job, selected: boolean, current: boolean, left: boolean, onSelect: (on: boolean) => void, withTenant: boolean,
+ *   selectable: boolean}} props
+ */
 function Row({ job, selected, current, left, onSelect, withTenant, selectable }) {
   const waiting = job.status === "waiting" ? job.waiting_for : job.cancel_requested_at && !FINAL.has(job.status) ? "cancelling" : null;
   const note = job.error?.message ?? job.error?.code ?? (FINAL.has(job.status) ? null : job.phase);
   return html`<tr class=${`${current ? "current" : ""} ${left ? "left" : ""}`} data-job=${job.id}>
-    ${selectable ? html`<td class="shrink"><input type="checkbox" aria-label=${`select ${job.id}`} checked=${selected} onChange=${(/** @type {any} */ event) => onSelect(event.target.checked)} /></td>` : null}
+    ${selectable ? html`<td class="shrink"><input type="checkbox" aria-label=${`select ${job.id}`} checked=${selected}
+      onChange=${(/** @type {any} */ event) => onSelect(event.target.checked)} /></td>` : null}
     <td class="shrink"><${Status} of=${job.status} note=${waiting} /></td>
-    <td><a href=${`/jobs/${job.id}`}><b>${job.kind}</b></a></td>
+    <td><a href=${`/jobs/${job.id}`}><b>${job.kind}</b></a>
+      <div class="small quiet phone-only">${job.lane}${note ? `: ${note}` : ""}</div></td>
     <td class="shrink wide-only"><${JobLink} id=${job.id} /></td>
     <td class="wide-only">${job.lane}</td>
     ${withTenant ? html`<td class="wide-only">${job.tenant}</td>` : null}
@@ -66,6 +73,8 @@ const VERBS = /** @type {const} */ ([
   ["cancel", "Cancel", "jobs:cancel"], ["retry", "Retry", "jobs:enqueue"],
   ["approve", "Approve", "jobs:approve"], ["reprioritise", "Reprioritise", "jobs:manage"],
 ]);
+
+const PRIORITY = { name: "priority", label: "Priority", type: "number", value: 0, required: true, hint: "Higher starts first." };
 
 export default function Jobs() {
   const address = place.value.query;
@@ -98,6 +107,8 @@ export default function Jobs() {
   useEffect(() => { setSelected(new Set()); setAll(false); setAt(-1); void load(); }, [search, cursor]);
   useEffect(() => () => clearTimeout(seen.current.timer), []);
 
+  /** Whether it would stand on this page. @param {Job} job */
+  const isFresh = (job) => !cursor && job.id > seen.current.bottom && (!statuses.length || statuses.includes(job.status));
   // Not by status: a job that changes it is to be seen doing so.
   const { status: _, ...streamed } = filters;
   useStream(`/v1/stream${query(streamed)}`, (events) => {
@@ -111,7 +122,7 @@ export default function Jobs() {
       } else if (event === "progress" && known) {
         kept.rows.set(data.id, { ...known, phase: data.phase, progress: data.progress });
         changed = true;
-      } else if (event === "status" && !cursor && data.id > kept.bottom && (!statuses.length || statuses.includes(data.status)) && kept.fresh.size < 1000) {
+      } else if (event === "status" && isFresh(data) && kept.fresh.size < MAX_FRESH) {
         kept.fresh.add(data.id);
         changed = true;
       }
@@ -157,9 +168,10 @@ export default function Jobs() {
     const reasons = Object.entries(preview.reasons).map(([code, many]) => `${count(/** @type {number} */ (many))} ${code.replaceAll("_", " ")}`);
     ask({
       title: `${word} ${count(preview.changed)} ${preview.changed === 1 ? "job" : "jobs"}?`,
-      text: html`<p>${count(preview.matched)} selected, ${count(preview.changed)} would be changed${reasons.length ? `; not changed: ${reasons.join(", ")}` : ""}.</p>`,
+      text: html`<p>${count(preview.matched)} selected, ${count(preview.changed)} would be changed
+        ${reasons.length ? `; not changed: ${reasons.join(", ")}` : ""}.</p>`,
       fields: [
-        ...(action === "reprioritise" ? [{ name: "priority", label: "Priority", type: "number", value: 0, required: true, hint: "Higher starts first." }] : []),
+        ...(action === "reprioritise" ? [PRIORITY] : []),
         { name: "reason", label: "Reason", hint: "It stands in the audit." },
       ],
       confirm: word, danger: action === "cancel",
@@ -176,60 +188,82 @@ export default function Jobs() {
   });
 
   const withTenant = session.value?.all_tenants ?? false;
+  const isFiltered = Object.keys(filters).length > 0;
+  /** @param {string} status */
+  const toggle = (status) => change({ status: statuses.includes(status) ? statuses.filter((each) => each !== status) : [...statuses, status] });
+  const selectAll = (/** @type {any} */ event) => {
+    setAll(false);
+    setSelected(new Set(event.target.checked ? items.map((job) => job.id) : []));
+  };
+  const none = !isFiltered ? "No jobs yet. Enqueue one, and it shows here at once." : html`No job matches. ${page?.next_cursor
+    ? html`<a href=${href("/jobs", { ...filters, cursor: page.next_cursor })}>Look further back</a>` : html`<a href="/jobs">Show all jobs</a>`}`;
   return html`
     <div class="head"><h1>Jobs</h1></div>
     <${FilterForm} key=${search} filters=${filters} onChange=${change} withTenant=${withTenant} />
-    <div class="chips" role="group" aria-label="Status">
-      ${STATUSES.map((status) => html`<button type="button" aria-pressed=${statuses.includes(status) ? "true" : "false"}
-        onClick=${() => change({ status: statuses.includes(status) ? statuses.filter((each) => each !== status) : [...statuses, status] })}><${Status} of=${status} /></button>`)}
-    </div>
+    <div class="chips" role="group" aria-label="Status">${STATUSES.map((status) => html`<button type="button"
+      aria-pressed=${statuses.includes(status) ? "true" : "false"} onClick=${() => toggle(status)}><${Status} of=${status} /></button>`)}</div>
     ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
     <section class="panel" aria-label="Jobs">
-      ${fresh ? html`<div class="bulk"><span class="grow">${fresh >= 1000 ? "1,000+" : count(fresh)} new ${fresh === 1 ? "job" : "jobs"}</span><${Button} onClick=${load}>Show<//></div>` : null}
+      ${fresh ? html`<div class="bulk">
+        <span class="grow">${count(fresh)}${fresh < MAX_FRESH ? "" : "+"} new ${fresh === 1 ? "job" : "jobs"}</span><${Button} onClick=${load}>Show<//>
+      </div>` : null}
       ${selected.size || all ? html`<div class="bulk" role="group" aria-label="Selected jobs">
         <b>${all ? "All that match the filter" : `${count(selected.size)} selected`}</b>
-        ${!all && selected.size === items.length && page?.next_cursor && Object.keys(filters).length ? html`<button type="button" class="tiny" onClick=${() => setAll(true)}>Select all that match the filter</button>` : null}
+        ${!all && selected.size === items.length && page?.next_cursor && isFiltered
+          ? html`<button type="button" class="tiny" onClick=${() => setAll(true)}>Select all that match the filter</button>` : null}
         ${verbs.map(([action, word]) => html`<${Button} onClick=${() => bulk(action, word)} class=${action === "cancel" ? "danger" : ""}>${word} …<//>`)}
         <button type="button" class="plain" onClick=${() => { setSelected(new Set()); setAll(false); }}>Clear</button>
       </div>` : null}
-      ${page === null ? null : !items.length ? html`<${Empty}>${Object.keys(filters).length ? html`No job matches. ${page.next_cursor ? html`<a href=${href("/jobs", { ...filters, cursor: page.next_cursor })}>Look further back</a>` : html`<a href="/jobs">Show all jobs</a>`}` : "No jobs yet. Enqueue one, and it shows here at once."}<//>`
-        : html`<div class="table" role="group" aria-label="Jobs" tabindex="0"><table>
-          <thead><tr>
-            ${verbs.length ? html`<th scope="col" class="shrink"><input type="checkbox" aria-label="select all on this page" checked=${selected.size === items.length}
-              onChange=${(/** @type {any} */ event) => { setAll(false); setSelected(new Set(event.target.checked ? items.map((job) => job.id) : [])); }} /></th>` : null}
-            <th scope="col">Status</th><th scope="col">Kind</th><th scope="col" class="wide-only">Id</th><th scope="col" class="wide-only">Lane</th>
-            ${withTenant ? html`<th scope="col" class="wide-only">Tenant</th>` : null}
-            <th scope="col" class="num wide-only roomy-only">Priority</th><th scope="col" class="num wide-only">Attempt</th><th scope="col" class="num wide-only">Took</th><th scope="col" class="num">Created</th><th scope="col" class="wide-only">Notes</th>
-          </tr></thead>
-          <tbody>${items.map((job, index) => html`<${Row} key=${job.id} job=${job} selected=${all || selected.has(job.id)} current=${index === at} withTenant=${withTenant}
-            selectable=${verbs.length > 0} left=${statuses.length > 0 && !statuses.includes(job.status)} onSelect=${(/** @type {boolean} */ on) => select(job.id, on)} />`)}</tbody>
-        </table></div>`}
+      ${page === null ? null : !items.length ? html`<${Empty}>${none}<//>` : html`<div class="table" role="group" aria-label="Jobs" tabindex="0"><table>
+        <thead><tr>
+          ${verbs.length ? html`<th scope="col" class="shrink"><input type="checkbox" aria-label="select all on this page"
+            checked=${selected.size === items.length} onChange=${selectAll} /></th>` : null}
+          <th scope="col">Status</th><th scope="col">Kind</th><th scope="col" class="wide-only">Id</th><th scope="col" class="wide-only">Lane</th>
+          ${withTenant ? html`<th scope="col" class="wide-only">Tenant</th>` : null}
+          <th scope="col" class="num wide-only roomy-only">Priority</th><th scope="col" class="num wide-only">Attempt</th>
+          <th scope="col" class="num wide-only">Took</th><th scope="col" class="num">Created</th><th scope="col" class="wide-only">Notes</th>
+        </tr></thead>
+        <tbody>${items.map((job, index) => html`<${Row} key=${job.id} job=${job} selected=${all || selected.has(job.id)} current=${index === at}
+          withTenant=${withTenant} selectable=${verbs.length > 0} left=${statuses.length > 0 && !statuses.includes(job.status)}
+          onSelect=${(/** @type {boolean} */ on) => select(job.id, on)} />`)}</tbody>
+      </table></div>`}
     </section>
-    ${page && (cursor || page.next_cursor) ? html`<div class="head">
+    ${cursor || page?.next_cursor ? html`<div class="head">
       ${cursor ? html`<a class="button" href=${href("/jobs", filters)}>Newest</a>` : null}
       ${cursor ? html`<button type="button" onClick=${() => history.back()}>Newer</button>` : null}
-      ${page.next_cursor ? html`<a class="button" href=${href("/jobs", { ...filters, cursor: page.next_cursor })}>Older</a>` : null}
+      ${page?.next_cursor ? html`<a class="button" href=${href("/jobs", { ...filters, cursor: page.next_cursor })}>Older</a>` : null}
     </div>` : null}`;
 }
 
-const SPANS = /** @type {[string, string][]} */ ([["", "any time"], ["900", "15 minutes"], ["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"]]);
+const SPANS = /** @type {[string, string][]} */ ([
+  ["", "any time"], ["900", "15 minutes"], ["3600", "1 hour"], ["86400", "1 day"], ["604800", "7 days"],
+]);
+/** As people copy it: with hyphens. */
+const JOB_ID = /^[0-9A-Za-z]{4}-[0-9A-Za-z]{4}-[0-9A-Za-z]{4}-[0-9A-Za-z]{2,3}$/;
 
 /** @param {{filters: Record<string, string[]>, onChange: (changes: Record<string, unknown>) => void, withTenant: boolean}} props */
 function FilterForm({ filters, onChange, withTenant }) {
-  /** @param {string} name @param {string} label @param {string} [className] @param {boolean} [first] @param {string} [example] */
-  const field = (name, label, className = "", first = false, example = "") => html`<label class=${`field ${className}`}>${label}
-    <input name=${name} defaultValue=${(filters[name] ?? []).join(", ")} placeholder=${example} autocomplete="off" spellcheck="false" data-search=${first || undefined}
-      onChange=${(/** @type {any} */ event) => onChange({ [name]: SINGLE.has(name) ? event.target.value.trim() : event.target.value.split(",").map((/** @type {string} */ text) => text.trim()) })} />
+  /** @param {string} name @param {string} text */
+  const change = (name, text) => {
+    if (name === "kind" && JOB_ID.test(text)) go(`/jobs/${text}`);
+    else onChange({ [name]: SINGLE.has(name) ? text : text.split(",").map((each) => each.trim()) });
+  };
+  /** @param {string} name @param {string} label @param {Record<string, unknown>} [more] */
+  const field = (name, label, more = {}) => html`<label class=${name === "error" ? "field wide" : "field"}>${label}
+    <input name=${name} defaultValue=${(filters[name] ?? []).join(", ")} autocomplete="off" spellcheck="false" ...${more}
+      onChange=${(/** @type {any} */ event) => change(name, event.target.value.trim())} />
   </label>`;
+  const [after] = filters["created_after"] ?? [];
+  const span = (/** @type {any} */ { target: { value } }) => onChange({
+    created_before: null, created_after: value ? new Date(Date.now() - Number(value) * 1000).toISOString() : null,
+  });
   return html`<form class="filters" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    ${field("kind", "Kind", "", true)}${field("lane", "Lane")}${withTenant ? field("tenant", "Tenant") : null}
-    ${field("label", "Label", "", false, "name:value")}${field("created_by", "Created by")}${field("error", "Text in error", "wide")}
-    <label class="field">Created within
-      <select name="span" onChange=${(/** @type {any} */ event) => onChange({ created_before: null, created_after: event.target.value ? new Date(Date.now() - Number(event.target.value) * 1000).toISOString() : null })}>
-        ${filters["created_after"] ? html`<option selected>since ${new Date(filters["created_after"][0]).toLocaleString()}</option>` : null}
-        ${SPANS.map(([seconds, text]) => html`<option value=${seconds} selected=${!filters["created_after"] && !seconds}>${text}</option>`)}
-      </select>
-    </label>
+    ${field("kind", "Kind or id", { "data-search": true })}${field("lane", "Lane")}${withTenant ? field("tenant", "Tenant") : null}
+    ${field("label", "Label", { placeholder: "name:value" })}${field("created_by", "Created by")}${field("error", "Text in error")}
+    <label class="field">Created within<select name="span" onChange=${span}>
+      ${after ? html`<option selected>since ${new Date(after).toLocaleString()}</option>` : null}
+      ${SPANS.map(([seconds, text]) => html`<option value=${seconds} selected=${!after && !seconds}>${text}</option>`)}
+    </select></label>
     ${Object.keys(filters).length ? html`<a class="button" href="/jobs">Clear</a>` : null}
     <button type="submit" class="hidden-text" tabindex="-1">Filter</button>
   </form>`;

@@ -4,6 +4,12 @@ import { html, useState } from "../lib.js";
 import { useRefresh } from "../live.js";
 import { ask, Button, Panel, say, Status, Table, Time } from "../ui.js";
 
+const TOKENS = [
+  "Name", "Role", { name: "Tenant", class: "wide-only" }, { name: "Bound to", class: "wide-only" },
+  { name: "Last used", class: "num wide-only" }, { name: "Expires", class: "num" }, "",
+];
+const ROLES = ["Role", "May", { name: "Reaches", class: "wide-only" }];
+
 /** @param {any} token */
 function stateOf(token) {
   if (token.revoked_at) return ["cancelled", "revoked"];
@@ -33,25 +39,49 @@ export default function Tokens() {
     ],
     onConfirm: async ({ name, role, tenant, days }) => {
       const expires = days ? new Date(Date.now() + days * 86_400_000).toISOString() : undefined;
-      const made = await request("POST", "/v1/tokens", { name, role, ...(tenant ? { tenant } : {}), ...(expires ? { expires_at: expires } : {}) });
+      const made = await request("POST", "/v1/tokens", { name, role, tenant: tenant || undefined, expires_at: expires });
       setSecret(made.token);
       await reload();
     },
   });
   /** @param {any} token */
   const revoke = (token) => ask({
-    title: `Revoke the token of ${token.name}?`, text: html`<p>It is refused within a second, and its sessions and streams end.</p>`, confirm: "Revoke", danger: true,
-    onConfirm: async () => { await request("DELETE", `/v1/tokens/${token.id}`); say("Revoked"); await reload(); },
+    title: `Revoke the token of ${token.name}?`, confirm: "Revoke", danger: true,
+    text: html`<p>It is refused within a second, and its sessions and streams end.</p>`,
+    onConfirm: async () => {
+      await request("DELETE", `/v1/tokens/${token.id}`);
+      say("Revoked");
+      await reload();
+    },
   });
   return html`<div class="head"><h1>Tokens and roles</h1><div class="actions"><${Button} onClick=${add}>New token …<//></div></div>
-    ${secret ? html`<p class="notice">The token, shown once: <code class="wrap-anywhere">${secret}</code> <button type="button" class="tiny" onClick=${() => setSecret("")}>Done</button></p>` : null}
-    <${Panel} title="Tokens"><${Table} label="Tokens" columns=${["Name", "Role", { name: "Tenant", class: "wide-only" }, { name: "Bound to", class: "wide-only" }, { name: "Last used", class: "num wide-only" }, { name: "Expires", class: "num" }, ""]}>${tokens.map((token) => {
-      const [shape, text] = stateOf(token);
-      return html`<tr key=${token.id} class=${shape === "active" ? "" : "left"}><td><b>${token.name}</b> <${Status} of=${shape} text=${text} /></td><td>${token.role}</td><td class="wide-only">${token.tenant}</td>
-        <td class="wide-only">${[...(token.lanes ?? []).map((/** @type {string} */ lane) => `lane ${lane}`), ...(token.kinds ?? []).map((/** @type {string} */ kind) => `kind ${kind}`)].join(", ") || html`<span class="quiet">–</span>`}</td>
-        <td class="num wide-only"><${Time} at=${token.last_used_at} none="never" /></td><td class="num"><${Time} at=${token.expires_at} none="never" /></td>
-        <td class="num">${shape === "active" ? html`<${Button} class="tiny danger" onClick=${() => revoke(token)}>Revoke<//>` : null}</td></tr>`;
-    })}<//><//>
-    <${Panel} title="Roles"><${Table} label="Roles" columns=${["Role", "May", { name: "Reaches", class: "wide-only" }]}>${roles.map((role) => html`<tr key=${role.name}><td class="nowrap"><b>${role.name}</b>${role.built_in ? null : html` <span class="tag">your own</span>`}<div class="small quiet phone-only">${reach(role)}</div></td>
-      <td><span class="tags">${role.permissions.map((/** @type {string} */ permission) => html`<span class="tag">${permission === "*" ? "everything" : permission}</span>`)}</span></td><td class="nowrap wide-only">${reach(role)}</td></tr>`)}<//><//>`;
+    ${secret ? html`<p class="notice">The token, shown once: <code class="wrap-anywhere">${secret}</code>
+      <button type="button" class="tiny" onClick=${() => setSecret("")}>Done</button></p>` : null}
+    <${Panel} title="Tokens"><${Table} label="Tokens" columns=${TOKENS}>
+      ${tokens.map((token) => html`<${Token} key=${token.id} token=${token} onRevoke=${() => revoke(token)} />`)}<//><//>
+    <${Panel} title="Roles"><${Table} label="Roles" columns=${ROLES}>${roles.map((role) => html`<tr key=${role.name}>
+      <td class="nowrap"><b>${role.name}</b>${role.built_in ? null : html` <span class="tag">your own</span>`}
+        <div class="small quiet phone-only">${reach(role)}</div></td>
+      <td><span class="tags">${role.permissions.map((/** @type {string} */ permission) => html`<span class="tag">
+        ${permission === "*" ? "everything" : permission}</span>`)}</span></td>
+      <td class="nowrap wide-only">${reach(role)}</td>
+    </tr>`)}<//><//>`;
+}
+
+/** @param {{token: any, onRevoke: () => unknown}} props */
+function Token({ token, onRevoke }) {
+  const [shape, text] = stateOf(token);
+  const bound = [
+    ...(token.lanes ?? []).map((/** @type {string} */ lane) => `lane ${lane}`),
+    ...(token.kinds ?? []).map((/** @type {string} */ kind) => `kind ${kind}`),
+  ];
+  return html`<tr class=${shape === "active" ? "" : "left"}>
+    <td><b>${token.name}</b> <${Status} of=${shape} text=${text} /></td>
+    <td>${token.role}</td>
+    <td class="wide-only">${token.tenant}</td>
+    <td class="wide-only">${bound.join(", ") || html`<span class="quiet">–</span>`}</td>
+    <td class="num wide-only"><${Time} at=${token.last_used_at} none="never" /></td>
+    <td class="num"><${Time} at=${token.expires_at} none="never" /></td>
+    <td class="num">${shape === "active" ? html`<${Button} class="tiny danger" onClick=${onRevoke}>Revoke<//>` : null}</td>
+  </tr>`;
 }
