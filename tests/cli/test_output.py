@@ -1,10 +1,13 @@
 """Words and bars for people."""
 
+import io
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from rich.console import Console
 
-from fenceline.cli.output import ago, duration, table, text
+from fenceline.cli import output
+from fenceline.cli.output import ago, duration, print_table, table, text
 from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.timeline import draw_timeline
 from fenceline.model.job import JobRecord
@@ -87,3 +90,14 @@ def test_the_timeline_is_to_scale() -> None:
     )
     bars = [str(cell) for cell in drawn.columns[2].cells][1:]
     assert bars == ["  ░░░█████", " " * 14 + "█████▶"]
+
+
+def test_a_narrow_terminal_loses_columns_and_cuts_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(output, "console", lambda: Console(file=screen, width=80, force_terminal=True))
+    rows = table("ID", "KIND", "LANE", "STATUS", "ATTEMPT", "RESULT", may_wrap=("RESULT",))
+    result = '{"path": "s3://bucket/report.csv"}'
+    rows.add_row("0AJA-9T14-W000-5YE", "compact", "interactive", "awaiting_approval", "2/3", result)
+    print_table(rows, first_to_go=("ATTEMPT", "LANE"))
+    assert "awaiting_approval  " in screen.getvalue()
+    assert "2/3" not in screen.getvalue()

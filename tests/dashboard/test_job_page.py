@@ -31,7 +31,7 @@ def confirm(page: Page, verb: str, reason: str = "") -> None:
     dialogue = page.get_by_role("dialog")
     if reason:
         dialogue.get_by_label("Reason").fill(reason)
-    dialogue.get_by_role("button", name=verb, exact=True).click()
+    dialogue.get_by_role("button", name=verb).click()
     expect(dialogue).to_have_count(0)
 
 

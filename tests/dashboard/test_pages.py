@@ -119,7 +119,7 @@ def test_bulk_retry_with_a_preview(enter: Enter, queue: Queue) -> None:
     page.get_by_role("group", name="Selected jobs").get_by_role("button", name="Retry").click()
     dialogue = page.get_by_role("dialog")
     expect(dialogue).to_contain_text("Retry 3 jobs?")
-    expect(dialogue).to_contain_text("1 wrong status")
+    expect(dialogue).to_contain_text("left as they are: 1 (wrong status)")
     dialogue.get_by_role("button", name="Retry").click()
     expect(page.get_by_text("Retry: 3 changed, 1 refused")).to_be_visible()
     expect(page.locator("tr[data-job]")).to_have_count(7)

@@ -22,6 +22,8 @@ from fenceline.server.fleet_metrics import WAIT_BOUNDS, FleetMetrics
 KNOWN = {"functions", "setting", "clock_skew", "partitions", "visibility", "disk"}
 
 
+#: Findings about how things are at this moment: nobody has noted since when.
+TIMELESS = {"lost_lock", "handlers_differ", "signatures_differ", "mixed_versions"}
 #: Of what has ended, its page tells how.
 ENDS = {"failed": "KeyError", "succeeded": "succeeded"}
 
@@ -61,7 +63,10 @@ async def test_a_problem_is_explained_and_found(
     assert time.monotonic() - started < 5
     assert {finding.check for finding in found} == ({problem.check} if problem.check else set())
     for finding in found:
-        assert finding.what
+        assert finding.hurts
+        assert finding.check in TIMELESS or re.search(
+            r"since \d|of \d{4}-|for \d+ s|\d+ s ago|last hour|lately", finding.what
+        )
         assert re.search(r"`fenceline |worker|deploy|rollout|remove the row|enqueue", finding.do), finding.do
     with open_top(database, tmp_path) as top:
         if job is not None and told["code"] != "nowhere":  # of that one only the finding knows

@@ -97,6 +97,8 @@ def print_table(rows: "Table", *, first_to_go: tuple[str, ...] = (), remark: str
             if out.measure(rows, options=anything).maximum <= out.width:
                 break
             rows.columns[:] = [column for column in rows.columns if column.header != header]
+            for index, column in enumerate(rows.columns):  # the last one has no blanks behind it
+                column._index = index  # noqa: SLF001 - rich has no way to take a column out
         left = max(out.width - out.measure(rows, options=anything).maximum, 0)
         for column in rows.columns:
             column.max_width = _REMARK + left if column.header == remark else None

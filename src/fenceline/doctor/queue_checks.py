@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 
 from fenceline.database.definitions import Connection
 from fenceline.doctor.finding import Finding, Limits
@@ -10,6 +11,11 @@ from fenceline.model.counted import counted
 
 #: Workers and servers do upkeep once a minute.
 UPKEEP_SECONDS = 600.0
+#: With the time of the job that stands for the others, which is the first.
+UNKNOWN_KINDS = (
+    "select *, fenceline.id_time(fenceline.parse_public_id(example)) as since from fenceline.unknown_kinds(0)"
+)
+STUCK_JOBS = "select *, fenceline.id_time(fenceline.parse_public_id(example)) as since from fenceline.stuck_jobs()"
 #: retention_backlog counts no further.
 RETENTION_COUNTED = 10_000
 
@@ -51,12 +57,12 @@ async def check_deliveries(connection: Connection, limits: Limits) -> AsyncItera
 
 
 async def check_kinds(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
-    for row in await connection.fetch("select * from fenceline.unknown_kinds(0)"):
+    for row in await connection.fetch(UNKNOWN_KINDS):
         yield Finding(
             check="unknown_kind",
             subject=row["kind"],
             what=f"{counted(row['jobs'], 'job')} in lane {row['lane']}, for example {row['example']}, of a kind that "
-            "no live worker of the lane has a handler for",
+            f"no live worker of the lane has a handler for; the first has waited since {_said(row['since'])}",
             do="deploy a worker whose app has the handler, or cancel the jobs: "
             f"`fenceline jobs cancel --kind {row['kind']}`",
             hurts=f"jobs of kind {row['kind']}",
@@ -100,7 +106,7 @@ async def check_blocked(connection: Connection, limits: Limits) -> AsyncIterator
 
 
 async def check_stuck_jobs(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
-    for row in await connection.fetch("select * from fenceline.stuck_jobs()"):
+    for row in await connection.fetch(STUCK_JOBS):
         jobs, example = counted(row["jobs"], "job"), row["example"]
         match row["reason"]:
             case "no_slots":
@@ -118,7 +124,13 @@ async def check_stuck_jobs(connection: Connection, _limits: Limits) -> AsyncIter
                     "somebody wrote to Fenceline's tables, or the database was damaged: look at what was restored or "
                     "edited, and enqueue the jobs again"
                 )
-        yield Finding(check="stuck_jobs", subject=example, what=f"{what} (for example {example})", do=do)
+        yield Finding(
+            check="stuck_jobs",
+            subject=example,
+            what=f"{what} (for example {example}, of {_said(row['since'])})",
+            do=do,
+            hurts=f"{jobs}, and whoever waits for them",
+        )
 
 
 async def check_locks(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
@@ -130,6 +142,7 @@ async def check_locks(connection: Connection, _limits: Limits) -> AsyncIterator[
             what=f"held for tenant {row['tenant']} by job {row['job']}, which has ended or is gone",
             do=f"as the schema's owner, remove the row from fenceline.{tables[row['what']]} "
             f"where job_id = fenceline.parse_public_id('{row['job']}')",
+            hurts=f"jobs of tenant {row['tenant']} with the same one",
         )
 
 
@@ -149,7 +162,7 @@ async def check_partitions(connection: Connection, _limits: Limits) -> AsyncIter
             case _:
                 what = "everything in the partition is past its retention, and it is still there"
                 do = "`fenceline prune`; if that does not help, something holds locks on fenceline.job for long"
-        yield Finding(check="partitions", subject=row["name"], what=what, do=do)
+        yield Finding(check="partitions", subject=row["name"], what=what, do=do, hurts="retention, and so the disk")
 
 
 async def check_retention(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
@@ -163,6 +176,7 @@ async def check_retention(connection: Connection, limits: Limits) -> AsyncIterat
             "not keeping up",
             do="run a worker or a server, which spend a quarter of their maintenance on it; or at once by hand: "
             "`fenceline prune`",
+            hurts="the disk",
         )
 
 
@@ -177,6 +191,7 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             subject="clock",
             what=f"the database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's",
             do="let both follow a time server; run_at and expires_at mean the database's time",
+            hurts="jobs with a run_at or expires_at of this machine's clock",
         )
     versions = health["versions"]
     if len(versions) > 1:
@@ -186,6 +201,7 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             subject="workers",
             what=f"live workers are of different versions: {shown}",
             do="finish the rollout, or stop the old ones",
+            hurts="jobs that need what only the newer ones can do",
         )
     for lost in health["unswept"]:
         if lost["seconds"] >= limits.overdue_seconds:
@@ -206,6 +222,8 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             what=f"{counted(overdue['jobs'], 'job')} overdue, the first for {overdue['seconds']:.0f} s: "
             "nobody hands what is due to the lanes",
             do="run a worker or a server",
+            seconds=overdue["seconds"],
+            hurts="these jobs, and all that become due",
         )
     late = health["overdue_schedules"]
     if late["schedules"] and late["seconds"] >= limits.overdue_seconds:
@@ -215,6 +233,8 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             what=f"{counted(late['schedules'], 'schedule')} overdue, the first for {late['seconds']:.0f} s: "
             "nobody fires them",
             do="run a worker or a server",
+            seconds=late["seconds"],
+            hurts="their jobs, which are not enqueued",
         )
     if versions and health["ran"].get("upkeep", 0.0) > UPKEEP_SECONDS:
         yield Finding(
@@ -222,20 +242,31 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             subject="upkeep",
             what=f"partitions and retention were last seen to {health['ran']['upkeep']:.0f} s ago",
             do="look into the workers' logs for `maintenance failed`; by hand: select fenceline.upkeep(0);",
+            seconds=health["ran"]["upkeep"],
+            hurts="retention, and so the disk",
         )
     for lane, jobs in health["drained"].items():
+        since = _said(datetime.fromisoformat(health["drained_since"][lane]))
         yield Finding(
             level="notice",
             check="drained",
             subject=lane,
-            what=f"the lane is drained, with {counted(jobs, 'job')} waiting in it",
+            what=f"the lane is drained, with {counted(jobs, 'job')} waiting in it, the first since {since}",
             do=f"when you are done: `fenceline lanes resume {lane}`",
+            hurts=f"all jobs of lane {lane}",
         )
     if health["draining"]:
+        since = health["draining_since"]
         yield Finding(
             level="notice",
             check="drained",
             subject="system",
-            what="the system is draining: new jobs are refused",
+            what="the system is draining: new jobs are refused"
+            + ("" if since is None else f" since {_said(datetime.fromisoformat(since))}"),
             do="when you are done: `fenceline resume`",
+            hurts="whoever enqueues from outside",
         )
+
+
+def _said(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"

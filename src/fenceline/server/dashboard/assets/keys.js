@@ -22,7 +22,7 @@ function help() {
     ...Object.entries(page.value).filter(([key]) => !["j", "k", "Enter", "/"].includes(key)).map(([key, [what]]) => [key, what]),
   ];
   ask({
-    title: "Keys", confirm: "Close", onConfirm: async () => undefined,
+    title: "Keys", confirm: "Close",
     text: html`<table><tbody>${rows.map(([key, what]) => html`<tr><td class="shrink nowrap"><kbd>${key}</kbd></td><td>${what}</td></tr>`)}</tbody></table>`,
   });
 }

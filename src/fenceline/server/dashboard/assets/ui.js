@@ -127,7 +127,7 @@ export function Button({ onClick, class: className = "", children, title, disabl
  * @typedef {{name: string, label: string, type?: string, value?: any, hint?: string, required?: boolean, min?: number, max?: number,
  *   options?: [string, string][]}} Field
  * @typedef {{title: string, text?: any, fields?: Field[], confirm: string, danger?: boolean,
- *   onConfirm: (values: Record<string, any>) => Promise<unknown>}} Question
+ *   onConfirm?: (values: Record<string, any>) => Promise<unknown>}} Question without `onConfirm`: something to read
  */
 const question = signal(/** @type {Question | null} */ (null));
 
@@ -159,7 +159,7 @@ export function Dialogue() {
         : field.type === "number" ? (input.value === "" ? null : Number(input.value)) : input.value;
     }
     try {
-      await asked.onConfirm(values);
+      await asked.onConfirm?.(values);
       close();
     } catch (refused) {
       setError(refused instanceof Error ? refused.message : String(refused));
@@ -172,7 +172,7 @@ export function Dialogue() {
       ${(asked.fields ?? []).map((field) => html`<${FormField} key=${field.name} ...${field} />`)}
       ${error ? html`<p class="bad" role="alert">${error}</p>` : null}
       <div class="buttons">
-        <button type="button" onClick=${close}>Back</button>
+        ${asked.onConfirm ? html`<button type="button" onClick=${close}>Back</button>` : null}
         <button type="submit" class=${asked.danger ? "danger" : "primary"}>${asked.confirm}</button>
       </div>
     </form>

@@ -15,6 +15,12 @@ function colour(name) {
 /** @param {number} at seconds */
 const minute = (at) => new Date(at * 1000).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 
+/** Where the only value is: it makes no line, so it is drawn as a point. @param {ArrayLike<unknown>} values */
+function alone(values) {
+  const places = Array.from(values).flatMap((value, place) => (value === null || value === undefined ? [] : [place]));
+  return places.length === 1 ? places : null;
+}
+
 /** As the line is drawn. @param {{name: string, index: number}} props */
 const Stroke = ({ name, index }) => html`<svg width="18" height="6" aria-hidden="true">
   <line x1="0" y1="3" x2="18" y2="3" stroke=${`var(${name})`} stroke-width="2" stroke-dasharray=${index ? `6 ${3 * index}` : "none"} /></svg>`;
@@ -38,7 +44,8 @@ export function Chart({ title, unit, data, lines, least }) {
         scales: { y: { range: (_chart, _low, high) => [0, Math.max(least, (high ?? 0) * 1.1)] } },
         axes: [{ ...axis, space: 70, size: 28, values: (_chart, splits) => splits.map(minute) }, { ...axis, size: 40, space: 36 }],
         series: [{}, ...lines.map(([label, name], index) => ({
-          label, stroke: colour(name), width: 2, points: { show: false }, spanGaps: true, dash: index ? [6, 3 * index] : undefined,
+          label, stroke: colour(name), width: 2, spanGaps: true, dash: index ? [6, 3 * index] : undefined,
+          points: { show: false, size: 6, fill: colour(name), filter: (/** @type {any} */ chart, /** @type {number} */ at) => alone(chart.data[at]) },
         }))],
       }, /** @type {any} */ (latest.current), box.current);
       watcher = new ResizeObserver(() => { if (box.current) chart.current?.setSize({ width: box.current.clientWidth, height: 168 }); });

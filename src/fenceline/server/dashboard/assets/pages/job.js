@@ -205,7 +205,8 @@ function Actions({ job, explain, reload }) {
   /** @param {Verb} verb */
   const button = ({ word, title, text, done, path, method = "POST", body = {}, fields = [REASON], danger = false }) => html`<${Button}
     class=${danger ? "danger" : word === "Approve" ? "primary" : ""} onClick=${() => ask({
-      title: title ?? `${word} this job?`, fields, confirm: word, danger,
+      title: title ?? `${word} this job?`, fields, danger,
+      confirm: word === "Cancel" ? "Cancel the job" : word, // alone it could mean to leave the dialogue
       text: html`<p>${text ? `${text} ` : ""}<b>${job.kind}</b> <span class="mono">${job.id}</span></p>`,
       onConfirm: async (values) => {
         const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value !== "" && value !== null));

@@ -165,16 +165,17 @@ export default function Jobs() {
     /** @param {Record<string, unknown>} more */
     const send = (more) => request("POST", "/v1/jobs/bulk", { action, ...about, ...more });
     const preview = await send({ dry_run: true, ...(action === "reprioritise" ? { priority: 0 } : {}) });
-    const reasons = Object.entries(preview.reasons).map(([code, many]) => `${count(/** @type {number} */ (many))} ${code.replaceAll("_", " ")}`);
+    const reasons = Object.entries(preview.reasons).map(([code, many]) => `${count(/** @type {number} */ (many))} (${code.replaceAll("_", " ")})`);
+    const jobs = `${count(preview.changed)} ${preview.changed === 1 ? "job" : "jobs"}`;
     ask({
-      title: `${word} ${count(preview.changed)} ${preview.changed === 1 ? "job" : "jobs"}?`,
+      title: `${word} ${jobs}?`,
       text: html`<p>${count(preview.matched)} selected, ${count(preview.changed)} would be changed
-        ${reasons.length ? `; not changed: ${reasons.join(", ")}` : ""}.</p>`,
+        ${reasons.length ? `; left as they are: ${reasons.join(", ")}` : ""}.</p>`,
       fields: [
         ...(action === "reprioritise" ? [PRIORITY] : []),
         { name: "reason", label: "Reason", hint: "It stands in the audit." },
       ],
-      confirm: word, danger: action === "cancel",
+      confirm: `${word} ${jobs}`, danger: action === "cancel",
       onConfirm: async (values) => {
         const done = await send({
           ...(values["reason"] ? { reason: values["reason"] } : {}), ...(action === "reprioritise" ? { priority: values["priority"] } : {}),

@@ -90,7 +90,7 @@ export default function Overview() {
     ${workers.length && !isUp ? html`<p class="notice bad" role="alert">
       <${Status} of="offline" text="No worker or runner is up: nothing is being done." /></p>` : null}
     <${Tiles} fleet=${fleet} workers=${workers} ends=${ends} backlog=${backlog} />
-    <div class="columns">
+    <div class="columns even">
       <div class="span-4"><${Chart} title="Throughput" unit="jobs per minute" data=${throughput} least=${10}
         lines=${[["succeeded", "--good"], ["failed", "--bad"], ["cancelled", "--idle"]]} /></div>
       <div class="span-4"><${Chart} title="Error rate" unit="% of ended jobs" data=${errorRate(ends)} least=${10}
