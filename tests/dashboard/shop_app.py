@@ -81,6 +81,13 @@ async def catalogue_copy(ctx: Context, rows: int = 2000) -> int:
     return rows
 
 
+@app.job(kind="stock.count")
+async def stock_count(ctx: Context, shelf: str, seconds: float = 0.0) -> None:
+    async with ctx.lock("shelf", shelf):
+        await asyncio.sleep(seconds)
+        await ctx.enqueue("mail.send", {"to": "buyer"})
+
+
 @app.job(kind="order.return")
 async def order_return(ctx: Context, order: str) -> dict[str, Any]:
     parcel = await ctx.wait_for("parcel-came-back")

@@ -1,5 +1,6 @@
 """A job in a real browser, beside a real worker: watched live, and acted on."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -69,6 +70,8 @@ def test_its_log_is_paused_and_goes_on(enter: Enter, queue: Queue) -> None:
     open_job(page, job)
     log = page.get_by_role("log")
     expect(log).to_contain_text("reading")
+    expect(page.get_by_role("list", name="Failed")).to_have_text("detail the file is cut off")
+    expect(page.get_by_role("list", name="In progress")).to_have_text("back")
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_role("button", name="Go on (1 new)")).to_be_visible()
     expect(log.locator("div")).to_have_count(1)
@@ -95,6 +98,27 @@ def test_steps_items_and_attempts_are_shown(enter: Enter, queue: Queue) -> None:
     attempts.first.locator("summary").click()
     expect(attempts.first).to_contain_text("in payment_capture")
     expect(page.get_by_role("region", name="What happened")).to_contain_text("ended: failed")
+
+
+def test_who_holds_the_lock_and_what_became_of_it(enter: Enter, queue: Queue) -> None:
+    page = enter()
+    holder = queue.enqueue("stock.count", {"shelf": "B-12", "seconds": 60})
+    queue.until(holder, "running")
+    open_job(page, holder)
+    locks = page.get_by_role("region", name="Locks")
+    expect(locks).to_contain_text("shelf:B-12")
+    waiter = queue.enqueue("stock.count", {"shelf": "B-12"})
+    open_job(page, waiter)
+    expect(page.get_by_label("Why it is where it is")).to_contain_text("waits for the lock")
+    locks.get_by_role("link", name=holder).click()
+    expect(page).to_have_url(re.compile(holder))
+    confirm(page, "Force cancel")
+    open_job(page, waiter)
+    status(page, "succeeded")
+    graph = page.get_by_role("group", name="Graph")
+    graph.get_by_role("link", name="mail.send").click()
+    expect(page.get_by_role("region", name="Args")).to_contain_text("buyer")
+    expect(graph.get_by_role("link", name="stock.count")).to_be_visible()
 
 
 def test_its_checkpoint_its_plan_and_late_writes_that_were_refused(enter: Enter, queue: Queue) -> None:

@@ -1,13 +1,13 @@
-"""The other pages in a real browser: signing in, lists, lanes, bulk verbs, who sees what, a server that goes away."""
+"""The other pages in a real browser: signing in, lists, bulk verbs, who sees what, a server that goes away."""
 
 import re
 from collections.abc import Iterator
 
 import psycopg
 import pytest
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import BrowserContext, Page, Route, expect
 from tests.dashboard.conftest import Enter
-from tests.dashboard.queue import Queue, queue_of, wait_for
+from tests.dashboard.queue import Queue, queue_of
 from tests.dashboard.settling import becomes
 from tests.dashboard.site import Site
 
@@ -186,59 +186,6 @@ def test_an_id_in_the_field_of_kinds_opens_the_job(enter: Enter, queue: Queue) -
     expect(page.get_by_role("region", name="Args")).to_contain_text("found")
 
 
-def lane_panel(page: Page, name: str) -> Locator:
-    return page.get_by_role("region", name=name, exact=True)
-
-
-def test_drain_and_resume_a_lane(enter: Enter, queue: Queue) -> None:
-    queue.lane("gate", slots=2)
-    page = enter()
-    page.goto("/lanes")
-    panel = lane_panel(page, "gate")
-    panel.get_by_role("button", name="Drain").click()
-    page.get_by_role("dialog").get_by_role("button", name="Drain").click()
-    expect(panel).to_contain_text("drained")
-    assert queue.lane("gate")["enabled"] is False
-    job = queue.enqueue("mail.send", {"to": "gate"}, lane="gate")
-    expect(panel.get_by_role("link", name="1", exact=True)).to_be_visible()
-    assert queue.job(job)["status"] == "queued"
-    panel.get_by_role("button", name="Resume").click()
-    expect(panel).to_contain_text("active")
-    queue.until(job, "succeeded")
-
-
-def test_editing_slots_changes_how_many_run(enter: Enter, queue: Queue) -> None:
-    queue.lane("narrow", slots=1)
-    jobs = [queue.enqueue("long.wait", {"seconds": 60}, lane="narrow") for _ in range(3)]
-    page = enter()
-    page.goto("/lanes")
-    panel = lane_panel(page, "narrow")
-    expect(panel).to_contain_text("1 of 1")
-    panel.get_by_role("button", name="Slots of narrow").click()
-    panel.get_by_label("Slots of narrow").fill("3")
-    panel.get_by_role("button", name="Save").click()
-    expect(panel).to_contain_text("3 of 3")
-    wait_for(lambda: queue.lane("narrow")["in_use"], lambda used: used == 3)
-    for job in jobs:
-        queue.post(f"/v1/jobs/{job}/cancel", force=True)
-
-
-def test_the_system_is_drained_after_a_question(enter: Enter, queue: Queue) -> None:
-    page = enter()
-    page.goto("/")
-    page.get_by_role("button", name="Drain the system").click()
-    dialogue = page.get_by_role("dialog")
-    expect(dialogue).to_contain_text("refused until you resume")
-    dialogue.get_by_label("Reason").fill("the database moves")
-    dialogue.get_by_role("button", name="Drain").click()
-    expect(page.get_by_text("The system drains")).to_be_visible()
-    page.get_by_role("button", name="Resume the system").click()
-    expect(page.get_by_text("The system drains")).to_have_count(0)
-    page.goto("/audit?action=system.drain")
-    expect(page.get_by_role("region", name="Actions")).to_contain_text("the database moves")
-    queue.enqueue("mail.send", {"to": "again"})
-
-
 def test_a_server_that_delivers_webhooks_is_no_worker_that_is_up(enter: Enter) -> None:
     page = enter()
 
@@ -333,7 +280,7 @@ def test_a_viewer_sees_no_buttons_and_the_api_refuses(enter: Enter, queue: Queue
     expect(page.locator("tr[data-job]").first).to_be_visible()
     expect(page.get_by_role("checkbox")).to_have_count(0)
     page.goto("/lanes")
-    expect(lane_panel(page, "default")).to_be_visible()
+    expect(page.get_by_role("region", name="default", exact=True)).to_be_visible()
     expect(page.locator("main button")).to_have_count(0)
     names = page.get_by_role("navigation").get_by_role("link").all_inner_texts()
     assert names == ["Overview", "Jobs", "Lanes", "Workers"]
