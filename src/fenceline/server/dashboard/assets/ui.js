@@ -31,7 +31,8 @@ export const STATUSES = [
 export function Status({ of, text, note }) {
   const [tone, path] = STATUS[of] ?? ["idle", "M3 8h10"];
   return html`<span class=${`status ${tone}`}>
-    <svg viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round"><path d=${path} /></svg>
+    <svg viewBox="0 0 16 16" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" stroke-linejoin="round">
+      <path d=${path} /></svg>
     <span class="label">${text ?? of.replaceAll("_", " ")}</span>${note ? html` <span class="quiet">(${note})</span>` : null}
   </span>`;
 }
@@ -61,7 +62,8 @@ export function Bar({ value, most, label, tone }) {
   const ref = useRef(/** @type {HTMLElement | null} */ (null));
   useEffect(() => { if (ref.current) ref.current.style.width = `${share * 100}%`; }, [share]);
   const className = tone ?? (most && value >= most ? "full" : "");
-  return html`<span class=${`bar ${className}`} role="meter" aria-label=${label} aria-valuemin="0" aria-valuemax=${most ?? 0} aria-valuenow=${value}><i ref=${ref}></i></span>`;
+  return html`<span class=${`bar ${className}`} role="meter" aria-label=${label} aria-valuemin="0" aria-valuemax=${most ?? 0} aria-valuenow=${value}>
+    <i ref=${ref}></i></span>`;
 }
 
 /** @param {{title: string, right?: any, children?: any, class?: string, bare?: boolean}} props `bare`: the page says its title already */
@@ -186,7 +188,8 @@ function FormField({ name, label, type = "text", value, hint, required, min, max
   }
   const control = options
     ? html`<select name=${name}>${options.map(([key, text]) => html`<option value=${key} selected=${key === value}>${text}</option>`)}</select>`
-    : html`<input name=${name} type=${type} defaultValue=${value ?? ""} required=${required} min=${min} max=${max} step=${type === "number" ? "any" : undefined} autocomplete="off" />`;
+    : html`<input name=${name} type=${type} defaultValue=${value ?? ""} required=${required} min=${min} max=${max}
+      step=${type === "number" ? "any" : undefined} autocomplete="off" />`;
   return html`<label class="field">${label}${control}${hint ? html`<small>${hint}</small>` : null}</label>`;
 }
 

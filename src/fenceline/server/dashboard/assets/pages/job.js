@@ -120,7 +120,7 @@ function Why({ explain, job }) {
   const isUnclaimed = UNCLAIMED.has(job.status);
   const tone = job.status === "failed" ? "failed" : isUnclaimed ? "" : "busy";
   const since = explain.since ? html`<span>${FINAL.has(job.status) ? "Ended" : "Since"} <${Time} at=${explain.since} /></span>` : null;
-  const until = explain.until ? html`<span>Over at the latest <${Time} at=${explain.until} /></span>` : null;
+  const until = explain.until && Date.parse(explain.until) > now.value ? html`<span>Over at the latest <${Time} at=${explain.until} /></span>` : null;
   return html`<section class=${`why ${tone}`} aria-label="Why it is where it is">
     <b>${explain.text}</b>
     ${since || until ? html`<span class="small tags apart">${since}${until}</span>` : null}
