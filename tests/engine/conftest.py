@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.runner.conftest import LiveServer, make_runner, unreachable
 from tests.server.conftest import make_token
 
 from fenceline import Fenceline
-from fenceline.delivery.database_access import DatabaseAccess
+from fenceline.delivery.messages import database_delivery
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.server.server_settings import ServerSettings
 from fenceline.worker.in_process import InProcessWorker
@@ -45,7 +46,7 @@ async def side(request: pytest.FixtureRequest, database: str) -> AsyncIterator[S
 
 
 def _worker(app: Fenceline, **options: Any) -> InProcessWorker:
-    return InProcessWorker(app, WorkerSettings(**{"grace_seconds": 5.0, **options}), DatabaseAccess(app))
+    return InProcessWorker(app, WorkerSettings(**{"grace_seconds": 5.0, **options}), partial(database_delivery, app))
 
 
 @contextlib.asynccontextmanager

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import uvicorn
 from tests.server.conftest import make_token
 
 from fenceline import Fenceline
-from fenceline.delivery.http import HttpAccess
+from fenceline.delivery.http import HttpDelivery
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.server.asgi_app import create_app
 from fenceline.server.listening import uvicorn_config
@@ -74,10 +75,10 @@ async def token(server_app: Fenceline) -> str:
 
 def make_runner(app: Fenceline, url: str, token: str, **options: Any) -> InProcessWorker:
     """As the command makes it."""
-    access = HttpAccess(url, token, lease_seconds=options.pop("lease_seconds", None))
+    connect = partial(HttpDelivery, url, token, lease_seconds=options.pop("lease_seconds", None))
     app_name = options.pop("app_name", None)
     settings = WorkerSettings(**{"grace_seconds": 5.0, "name": "runner", **options})
-    return InProcessWorker(app, settings, access, import_name=app_name, keeper_first=True)
+    return InProcessWorker(app, settings, connect, import_name=app_name, keeper_first=True)
 
 
 @contextlib.asynccontextmanager

@@ -5,6 +5,8 @@ import json
 import logging
 import time
 from collections import Counter
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,9 +18,12 @@ from tests.worker.fleet import until
 from fenceline import Context, Fenceline, Job, Retry, RetryLater, Snooze, SyncContext, WithErrors
 from fenceline.client.app_parts import app_parts
 from fenceline.delivery.contract import WorkerRecord
-from fenceline.delivery.http import HttpAccess
+from fenceline.delivery.http import HttpDelivery
 from fenceline.errors import Superseded, Unsupported
+from fenceline.model.worker_settings import WorkerSettings
 from fenceline.runtime.http_client import Client, ServerTooOld
+from fenceline.runtime.http_token import Token
+from fenceline.worker.in_process import InProcessWorker
 
 
 async def ended(job: Job[Any], seconds: float = 30.0) -> Any:
@@ -397,10 +402,31 @@ async def test_a_server_of_the_release_before_is_to_be_upgraded_first() -> None:
     headers = {"content-type": "application/problem+json"}
     old = httpx.MockTransport(lambda _request: httpx.Response(422, json=said, headers=headers))
     record = WorkerRecord(name="r", host="h", pid=1, version="0.2.0", kinds={})
-    access = HttpAccess("http://old", "fl_token", transport=old)
+    delivery = HttpDelivery("http://old", "fl_token", transport=old)
     with pytest.raises(ServerTooOld, match="upgrade the server first"):
-        await access.connect().register(record)
-    await access.close()
+        await delivery.register(record)
+    await delivery.close()
+
+
+async def test_it_trades_its_token_while_it_works(live: LiveServer, token: str, tmp_path: Path) -> None:
+    app = unreachable()
+
+    @app.job
+    async def work() -> str:
+        return "done"
+
+    kept = tmp_path / "token"
+    kept.write_text(token)
+    connect = partial(HttpDelivery, live.url, Token(token, kept), rotate_seconds=1.0)
+    runner = InProcessWorker(app, WorkerSettings(grace_seconds=5.0), connect, keeper_first=True)
+    working = asyncio.create_task(runner.run())
+    async with asyncio.timeout(60):
+        while kept.read_text() == token:  # noqa: ASYNC110 - the file tells nobody
+            await asyncio.sleep(0.05)
+        job = await live.app.enqueue("work")
+        assert await job.result() == "done"
+        runner.stop()
+        await working
 
 
 async def test_it_says_what_fails_and_when_it_runs_again(

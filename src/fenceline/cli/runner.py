@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -81,7 +82,7 @@ def runner(
     if not url or not token:
         raise click.UsageError("a runner needs --url (FENCELINE_URL) and --token-file or --token (FENCELINE_TOKEN)")
     try:
-        from fenceline.delivery.http import HttpAccess
+        from fenceline.delivery.http import HttpDelivery
         from fenceline.runtime.http_client import ServerAway
         from fenceline.runtime.http_tls import RunnerTls
         from fenceline.runtime.http_token import Token
@@ -114,15 +115,16 @@ def runner(
     loaded = load_app(app)
 
     async def run() -> int:
-        access = HttpAccess(
+        connect = partial(
+            HttpDelivery,
             url,
             Token(token, kept_in),
             lease_seconds=lease,
-            rotate_seconds=None if rotate_token is None else rotate_token * DAY_SECONDS,
+            rotate_seconds=None if rotate_token is None or once else rotate_token * DAY_SECONDS,
             tls=tls,
             patient=not once,
         )
-        running = InProcessWorker(loaded, settings, access, import_name=app, keeper_first=True)
+        running = InProcessWorker(loaded, settings, connect, import_name=app, keeper_first=True)
         running.stop_on_signals()
         if not once:
             await running.run()

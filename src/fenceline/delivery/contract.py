@@ -153,6 +153,25 @@ class Delivery(Protocol):
         """Those of the attempts that somebody else is changing right now."""
 
 
+class KeptDelivery(Delivery, Protocol):
+    """One whose lease another process keeps (ADR 5): `worker.lease_main` is its program."""
+
+    @property
+    def leases(self) -> Literal["postgres", "http"]:
+        """Where that process finds the leases."""
+
+    @property
+    def where(self) -> str:
+        """Where the jobs come from, for people: without passwords and tokens."""
+
+    @property
+    def wants_heartbeats(self) -> bool:
+        """Whether the worker itself must say what it holds, beside whoever keeps its lease."""
+
+    async def environment(self) -> Mapping[str, str]:
+        """What another process needs in order to reach the same database or server."""
+
+
 @dataclass(slots=True)
 class Death:
     """What the end of a process came to."""
@@ -179,32 +198,5 @@ class Leases(Protocol):
 
     async def sign_off(self, worker_id: int, fail_kinds: Sequence[str]) -> None:
         """A process has ended in good order: whatever it may still hold goes back."""
-
-    async def close(self) -> None: ...
-
-
-class Access(Protocol):
-    """How workers of this process come by their deliveries, and a process that keeps their leases by its own."""
-
-    @property
-    def name(self) -> str:
-        """Of the delivery: `postgres`, `http` …"""
-
-    @property
-    def where(self) -> str:
-        """Where the jobs come from, for people: without passwords and tokens."""
-
-    @property
-    def wants_heartbeats(self) -> bool:
-        """Whether the worker itself must say what it holds, beside whoever keeps its lease."""
-
-    def connect(self) -> Delivery:
-        """A delivery for one registration."""
-
-    async def run(self) -> None:
-        """Whatever has to be done as long as there are workers; ends at once where there is nothing."""
-
-    async def environment(self) -> Mapping[str, str]:
-        """What another process needs in order to reach the same database or server."""
 
     async def close(self) -> None: ...

@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 import httpx
@@ -47,19 +47,44 @@ _VERDICTS: Mapping[str, Verdict] = {"already": "already", "finalizer_missing": "
 class HttpDelivery:
     cannot = ("over HTTP there is no ctx.transaction(): let a finalizer of the kind write the result",)
     is_deaf = False
+    leases: Literal["postgres", "http"] = "http"
     turn_seconds = TURN_SECONDS
+    wants_heartbeats = True
 
-    def __init__(self, client: Client, *, lease_seconds: float | None = None, patient: bool = True) -> None:
-        """`lease_seconds`: None: as the server says. `patient`: wait for the server also to register."""
-        self._client = client
+    def __init__(
+        self,
+        url: str,
+        token: str | Token,
+        *,
+        lease_seconds: float | None = None,
+        rotate_seconds: float | None = None,
+        tls: RunnerTls | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        patient: bool = True,
+    ) -> None:
+        """`lease_seconds`: None: as the server says. `rotate_seconds`: the token is traded for a new one so often.
+        `patient`: wait for the server also to register.
+        """
+        self._url = url
+        self._token = Token(token) if isinstance(token, str) else token
+        self._tls = tls or RunnerTls()
+        self._client = Client(url, self._token, tls=self._tls, transport=transport)
         self._lease_seconds = lease_seconds
+        self._rotate_seconds = rotate_seconds
         self._patient = patient
-        self.api = HttpAttemptApi(client)
+        self.api = HttpAttemptApi(self._client)
         self._worker_id = 0
         self._lanes: list[str] | None = None
         self._known: list[str] = []
         self._rated: set[str] = set()
         self._ends: dict[UUID, AttemptEnd] = {}  # as the server told them with the last answers
+
+    @property
+    def where(self) -> str:
+        return f"server {without_password(self._url)}"
+
+    async def environment(self) -> Mapping[str, str]:
+        return {"FENCELINE_URL": self._url, **self._token.to_environment(), **self._tls.to_environment()}
 
     # The worker ------------------------------------------------------------------------------------------------------
 
@@ -99,6 +124,18 @@ class HttpDelivery:
         await self._ask_runner("POST", "stop", json.dumps({"fail_kinds": list(fail_kinds)}), once=True)
 
     async def listen(self, notices: Notices) -> None:
+        rotating = asyncio.create_task(self._rotate_token())
+        try:
+            await self._wait_for_jobs(notices)
+        finally:
+            rotating.cancel()
+
+    async def _rotate_token(self) -> None:
+        """Trade the token for a new one from time to time, if it is to be."""
+        if self._rotate_seconds is not None:
+            await Rotation(self._client, self._token, every_seconds=self._rotate_seconds).run()
+
+    async def _wait_for_jobs(self, notices: Notices) -> None:
         """Have a request wait on the server, all the time: it is answered when a lane may have got a job."""
         while True:
             if self._known:
@@ -114,7 +151,7 @@ class HttpDelivery:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def close(self) -> None:
-        """The client is the access's."""
+        await self._client.close()
 
     async def _ask_runner(
         self, method: str, path: str, body: str | None = None, *, once: bool = False, **options: Any
@@ -210,48 +247,6 @@ class HttpDelivery:
 
     async def find_in_use(self, attempts: Sequence[Attempt]) -> set[UUID]:  # noqa: ARG002 - the server waits for them
         return set()
-
-
-class HttpAccess:
-    name = "http"
-    wants_heartbeats = True
-
-    def __init__(
-        self,
-        url: str,
-        token: str | Token,
-        *,
-        lease_seconds: float | None = None,
-        rotate_seconds: float | None = None,
-        tls: RunnerTls | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
-        patient: bool = True,
-    ) -> None:
-        self._url = url
-        self._token = Token(token) if isinstance(token, str) else token
-        self._tls = tls or RunnerTls()
-        self._client = Client(url, self._token, tls=self._tls, transport=transport)
-        self._lease_seconds = lease_seconds
-        self._patient = patient
-        self._rotate_seconds = rotate_seconds
-
-    @property
-    def where(self) -> str:
-        return f"server {without_password(self._url)}"
-
-    def connect(self) -> HttpDelivery:
-        return HttpDelivery(self._client, lease_seconds=self._lease_seconds, patient=self._patient)
-
-    async def environment(self) -> Mapping[str, str]:
-        return {"FENCELINE_URL": self._url, **self._token.to_environment(), **self._tls.to_environment()}
-
-    async def run(self) -> None:
-        """Trade the token for a new one from time to time, if it is to be."""
-        if self._rotate_seconds is not None:
-            await Rotation(self._client, self._token, every_seconds=self._rotate_seconds).run()
-
-    async def close(self) -> None:
-        await self._client.close()
 
 
 def read_attempt(claimed: Mapping[str, Any]) -> Attempt:

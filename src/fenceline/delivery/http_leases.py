@@ -25,7 +25,7 @@ class HttpLeases:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str], answer_seconds: float) -> Self:
-        """As `HttpAccess.environment` wrote it."""
+        """As `HttpDelivery.environment` wrote it."""
         token, tls = Token.from_environment(environment), RunnerTls.from_environment(environment)
         return cls(Client(environment["FENCELINE_URL"], token, tls=tls), answer_seconds)
 

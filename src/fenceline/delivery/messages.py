@@ -74,3 +74,11 @@ class MessageDelivery(PostgresDelivery):
     async def close(self) -> None:
         await self._sender.close()
         await super().close()
+
+
+def database_delivery(app: Fenceline, *, transactions: int = 1, owns_app: bool = False) -> PostgresDelivery:
+    """What brings jobs to a worker with a database of its own: messages too, where the app has a backend for them."""
+    make_backend = app_parts(app).delivery.make_backend
+    if make_backend is None:
+        return PostgresDelivery(app, transactions=transactions, owns_app=owns_app)
+    return MessageDelivery(app, make_backend(), transactions=transactions, owns_app=owns_app)

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from uuid import UUID
 
 from fenceline.backends.arq import URL_VARIABLE
@@ -194,6 +194,8 @@ class SqlDelivery:
 
 
 class PostgresDelivery(SqlDelivery):
+    leases: Literal["postgres", "http"] = "postgres"
+    wants_heartbeats = False
     #: Whose messages it hears of.
     backend_name: str | None = None
 
@@ -201,6 +203,7 @@ class PostgresDelivery(SqlDelivery):
         """`transactions`: of handlers, at a time. `owns_app`: nobody but handlers uses the app here, so that its
         connections count as the worker's.
         """
+        self._app = app
         database = self._database = app_parts(app).database()
         outage = Outage("database", log)
         self._claiming = ReconnectingConnection(
@@ -216,6 +219,13 @@ class PostgresDelivery(SqlDelivery):
         else:
             database.limit_transactions(transactions)
         self._listener: Listener | None = None
+
+    @property
+    def where(self) -> str:
+        return self._database.where
+
+    async def environment(self) -> Mapping[str, str]:
+        return {"FENCELINE_DSN": await self._app.dsn()}
 
     async def register(self, worker: WorkerRecord) -> Lease:
         lease = await super().register(worker)

@@ -25,7 +25,6 @@ from fenceline.client.app import Fenceline
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.database import calls
 from fenceline.delivery.contract import ClaimRequest, Notices, Verdict
-from fenceline.delivery.database_access import DatabaseAccess
 from fenceline.delivery.messages import MessageDelivery
 from fenceline.model.public_id import parse_id
 from fenceline.model.worker_settings import WorkerSettings
@@ -45,9 +44,10 @@ CHECK_SECONDS = 5.0
 class ArqPart:
     def __init__(self, app: Fenceline, *, url: str | None = None, settings: WorkerSettings | None = None) -> None:
         """`url`: else `$FENCELINE_REDIS_URL`. Raises BackendMisconfigured."""
+        self._app = app
         self._backend = ArqBackend(url)
-        self._access = _CalledAccess(app, self._backend)
-        self._worker = InProcessWorker(app, settings or WorkerSettings(), self._access)
+        self._worker = InProcessWorker(app, settings or WorkerSettings(), self._connect)
+        self._delivery: CalledDelivery | None = None  # of the last registration
         self._working: asyncio.Task[None] | None = None
 
     @property
@@ -75,9 +75,12 @@ class ArqPart:
             await self._working
 
     async def _run(self, _ctx: dict[Any, Any], job_id: str) -> None:
-        delivery = self._access.delivery
-        if delivery is not None:  # else the worker is about to register anew, and the message comes again
-            await delivery.run_named(parse_id(job_id))
+        if self._delivery is not None:  # else the worker is about to register, and the message comes again
+            await self._delivery.run_named(parse_id(job_id))
+
+    def _connect(self) -> "CalledDelivery":
+        self._delivery = CalledDelivery(self._app, ArqBackend(self._backend.url))
+        return self._delivery
 
 
 class CalledDelivery(MessageDelivery):
@@ -139,14 +142,3 @@ class CalledDelivery(MessageDelivery):
     def _end(self, job_ids: set[int]) -> None:
         for job_id in job_ids & self._calls.keys():
             self._calls[job_id].set()
-
-
-class _CalledAccess(DatabaseAccess):
-    def __init__(self, app: Fenceline, backend: ArqBackend) -> None:
-        super().__init__(app)
-        self._url = backend.url
-        self.delivery: CalledDelivery | None = None  # of the last registration
-
-    def connect(self) -> CalledDelivery:
-        self.delivery = CalledDelivery(self._app, ArqBackend(self._url))
-        return self.delivery

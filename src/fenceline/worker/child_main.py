@@ -8,7 +8,7 @@ import sys
 
 from fenceline.client.app import Fenceline
 from fenceline.client.application import AppNotFound, load_app
-from fenceline.delivery.database_access import DatabaseAccess
+from fenceline.delivery.messages import database_delivery
 from fenceline.engine.engine import Engine
 from fenceline.engine.running_board import RunningBoard
 from fenceline.model.worker_settings import WorkerSettings
@@ -41,7 +41,7 @@ async def work(
     channel = await ProcessChannel.from_descriptor(channel_descriptor)
     rekey.add_to(app)
     os.set_inheritable(board_descriptor, False)
-    delivery = DatabaseAccess(app, transactions=chosen.transactions, owns_app=True).connect()
+    delivery = database_delivery(app, transactions=chosen.transactions, owns_app=True)
     isolated = IsolatedPool(app_name, chosen, has_database=True)
     engine = Engine(app, delivery, chosen, RunningBoard(board_descriptor), isolated=isolated)
     async with lifespan(app):

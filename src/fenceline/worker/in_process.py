@@ -9,13 +9,14 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.client.schedule_decorator import declare_schedules
-from fenceline.delivery.contract import Access
-from fenceline.delivery.database_access import DatabaseAccess
+from fenceline.delivery.contract import KeptDelivery
+from fenceline.delivery.messages import database_delivery
 from fenceline.engine.engine import Engine
 from fenceline.engine.running_board import RunningBoard
 from fenceline.engine.statistics import RunStatistics
@@ -51,8 +52,8 @@ async def run_worker(app: Fenceline, settings: WorkerSettings, import_name: str 
         await declare_schedules(parts, patient.call)
     finally:
         patient.close()
-    access = DatabaseAccess(app, transactions=settings.transactions)
-    await InProcessWorker(app, settings, access, import_name=import_name).run()
+    connect = partial(database_delivery, app, transactions=settings.transactions)
+    await InProcessWorker(app, settings, connect, import_name=import_name).run()
 
 
 class InProcessWorker:
@@ -60,17 +61,17 @@ class InProcessWorker:
         self,
         app: Fenceline,
         settings: WorkerSettings,
-        access: Access,
+        connect: Callable[[], KeptDelivery],
         *,
         import_name: str | None = None,
         keeper_first: bool = False,
     ) -> None:
-        """`import_name`: where a new process finds the app, for isolated handlers. `keeper_first`: nothing is claimed
-        before somebody keeps the lease from outside.
+        """`connect`: makes a delivery for one registration. `import_name`: where a new process finds the app, for
+        isolated handlers. `keeper_first`: nothing is claimed before somebody keeps the lease from outside.
         """
         self._app = app
         self._settings = settings
-        self._access = access
+        self._connect = connect
         self._import_name = import_name
         self._keeper_first = keeper_first
         self.statistics = RunStatistics(by_kind=settings.metrics)
@@ -81,15 +82,10 @@ class InProcessWorker:
     async def run(self) -> None:
         """Work until `stop`, or until cancelled. A worker that has lost its lease starts anew."""
         async with self._life():
-            upkeep = asyncio.create_task(self._access.run())
-            try:
-                while not self._shutdown.asked.is_set():
-                    await self._register_and(Engine.run)
-                    if not self._shutdown.asked.is_set():
-                        log.warning("the worker has lost its lease and starts anew")
-            finally:
-                upkeep.cancel()
-                await asyncio.wait({upkeep})
+            while not self._shutdown.asked.is_set():
+                await self._register_and(Engine.run)
+                if not self._shutdown.asked.is_set():
+                    log.warning("the worker has lost its lease and starts anew")
 
     async def run_one(self) -> bool | None:
         """Claim one job, run it and finish it: True, False (it failed) or None (there was none, or we are to stop)."""
@@ -102,7 +98,6 @@ class InProcessWorker:
             async with lifespan(self._app):
                 yield
         finally:
-            await self._access.close()
             self._log.log_stopped()
 
     def stop(self) -> None:
@@ -114,7 +109,7 @@ class InProcessWorker:
 
     async def _register_and(self, work: Callable[[Engine], Coroutine[Any, Any, T]]) -> T | None:
         """One registration, from its start until it has signed off. None: it came to nothing."""
-        settings, delivery = self._settings, self._access.connect()
+        settings, delivery = self._settings, self._connect()
         board = RunningBoard(entries=settings.most_at_once)
         name, has_database = self._import_name, delivery.api.has_database
         isolated = None if name is None else IsolatedPool(name, settings, has_database=has_database)
@@ -124,10 +119,10 @@ class InProcessWorker:
             settings,
             board,
             isolated=isolated,
-            renews_lease=self._access.wants_heartbeats,
+            renews_lease=delivery.wants_heartbeats,
             statistics=self.statistics,
         )
-        keeper = LeaseProcess(self._access, board)
+        keeper = LeaseProcess(delivery, board)
         keeping: asyncio.Task[None] | None = None
         try:
             if self._keeper_first:
@@ -136,7 +131,7 @@ class InProcessWorker:
                     return None
             if not await self._unless_stopped(engine.register()):
                 return None
-            self._log.log_started(self._access.where)
+            self._log.log_started(delivery.where)
             keeper.notify(engine)
             keeping = keeping or asyncio.create_task(self._keep_later(keeper, engine))
             return await self._work(engine, asyncio.create_task(work(engine)))

@@ -7,7 +7,7 @@ import os
 from asyncio.subprocess import Process
 from uuid import UUID
 
-from fenceline.delivery.contract import Access
+from fenceline.delivery.contract import KeptDelivery
 from fenceline.engine.engine import Engine
 from fenceline.engine.running_board import RunningBoard
 from fenceline.worker.process_channel import ProcessChannel, start_with_channel
@@ -37,8 +37,8 @@ async def obey(engine: Engine, channel: ProcessChannel) -> None:
 
 
 class LeaseProcess:
-    def __init__(self, access: Access, board: RunningBoard) -> None:
-        self._access = access
+    def __init__(self, delivery: KeptDelivery, board: RunningBoard) -> None:
+        self._delivery = delivery
         self._board = board
         self._channel: ProcessChannel | None = None
         self.ready = asyncio.Event()
@@ -79,7 +79,7 @@ class LeaseProcess:
         board = self._board.descriptor
         return await start_with_channel(
             "fenceline.worker.lease_main",
-            lambda end: (self._access.name, end, board),
+            lambda end: (self._delivery.leases, end, board),
             descriptors=[board],
-            environment=await self._access.environment(),
+            environment=await self._delivery.environment(),
         )
