@@ -13,7 +13,7 @@ from fenceline.context.waits import CALLBACK_SECONDS
 from fenceline.database import calls
 from fenceline.database.call import text_of
 from fenceline.model.secret import hash_token
-from fenceline.server.attempts import AttemptId, ask
+from fenceline.server.attempts import AttemptId, execute
 from fenceline.server.doors import address_key
 from fenceline.server.payloads import FORM, read_payload
 from fenceline.server.problems import Problem
@@ -123,7 +123,7 @@ def _request_id(idempotency_key: str | None) -> UUID:
 @routes.post("/v1/jobs/{id}/waits", **operation("runners:claim", *_CODES, model=WaitView))
 async def begin_wait(request: ApiRequest, id: str, body: WaitBody, attempt: AttemptId = None) -> Response:
     """Begin a wait of this attempt, or learn how it ended."""
-    answer = await ask(request, id, attempt, "begin_wait", **body.model_dump())
+    answer = await execute(request, id, attempt, "begin_wait", **body.model_dump())
     return json_response(json.dumps(answer))
 
 
@@ -132,7 +132,7 @@ async def create_callback(request: ApiRequest, id: str, body: CallbackBody, atte
     """Make a URL with which an outside system can send this job one signal, without a token."""
     secret = secrets.token_urlsafe(32)
     hashed = body.hash or hash_token(secret).hex()
-    expires_at = await ask(
+    expires_at = await execute(
         request, id, attempt, "create_callback", signal=body.signal, hash=hashed, seconds=body.seconds
     )
     path = None if body.hash else f"/v1/callbacks/{secret}"
