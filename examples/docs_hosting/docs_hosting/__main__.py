@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import os
+import subprocess
+import sys
 
 import uvicorn
 from cryptography.fernet import Fernet
@@ -12,13 +14,12 @@ from docs_hosting.database import app, make_sample
 from fenceline.server.asgi_app import create_app
 from fenceline.server.server_settings import ServerSettings
 
-PORT = 8340
+PORT = 8350
 
 GREETING = f"""
 project    pipelines of the organization lsst
 try        python -m docs_hosting.publish pipelines main tests
            cat .docs/sites/lsst/pipelines/__dashboard.html
-           fenceline jobs list --label project:pipelines
 dashboard  http://localhost:{PORT}/fenceline/ (a token: fenceline token create --role operator --tenant lsst --name me)
 """
 
@@ -28,12 +29,14 @@ async def main() -> None:
     await make_sample()
     server = create_app(ServerSettings(hosts=("localhost", "127.0.0.1")), app)
     web.mount("/fenceline", server)
-    async with server.router.lifespan_context(server):
-        print(GREETING, flush=True)
-        worker = asyncio.create_task(app.run_worker())
-        await uvicorn.Server(uvicorn.Config(web, port=PORT, log_level="warning")).serve()
-        worker.cancel()
-        await asyncio.wait([worker])
+    worker = subprocess.Popen([sys.executable, "-m", "fenceline", "worker", "docs_hosting.jobs:app"])  # noqa: ASYNC220
+    try:
+        async with server.router.lifespan_context(server):
+            print(GREETING, flush=True)
+            await uvicorn.Server(uvicorn.Config(web, port=PORT, log_level="warning")).serve()
+    finally:
+        worker.terminate()
+        worker.wait()
 
 
 if __name__ == "__main__":

@@ -33,21 +33,16 @@ async def create_build(project_id: int, git_ref: str) -> dict[str, int]:
 async def upload_is_complete(build_id: int) -> dict[str, str]:
     """A client that heard no answer asks again, and gets the same job."""
     project = (await load_build(build_id)).project
-    job = await build_processing.options(
-        tenant=project.org,
-        labels={"project": project.slug, "build": str(build_id)},
-        idempotency_key=f"build {build_id}",
-    ).enqueue(build_id=build_id)
-    return {"job": job.id}
+    labels = {"project": project.slug, "build": str(build_id)}
+    options = build_processing.options(tenant=project.org, labels=labels, idempotency_key=f"build {build_id}")
+    return {"job": (await options.enqueue(build_id=build_id)).id}
 
 
 @web.patch("/editions/{edition_id}", status_code=202)
 async def reassign_edition(edition_id: int, build: int) -> dict[str, str]:
     project = (await load_build(build)).project
-    job = await edition_update.options(tenant=project.org, labels={"project": project.slug}).enqueue(
-        edition_id=edition_id, build_id=build
-    )
-    return {"job": job.id}
+    options = edition_update.options(tenant=project.org, labels={"project": project.slug})
+    return {"job": (await options.enqueue(edition_id=edition_id, build_id=build)).id}
 
 
 @web.post("/projects/{project_id}/dashboard")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import asyncpg
 
-from fenceline import Fenceline
+from fenceline import Fenceline, NotFound
 
 #: How jobs are delivered is not said here: `$FENCELINE_DELIVERY` is postgres, arq or inline.
 app = Fenceline()
@@ -16,7 +16,7 @@ TABLES = """
 create schema if not exists docs;
 create table if not exists docs.org (
   id serial primary key, slug text unique not null, template text, draft_days int not null default 30,
-  purgatory_days int not null default 30);
+  purgatory_days int not null default 30, ref_deleted boolean not null default true);
 create table if not exists docs.project (
   id serial primary key, org_id int not null, slug text unique not null, repository text, template text);
 create table if not exists docs.build (
@@ -27,7 +27,7 @@ create table if not exists docs.build_object (
 create table if not exists docs.edition (
   id serial primary key, project_id int not null, slug text not null, git_ref text not null, build_id int,
   fence bigint not null default 0, date_updated timestamptz not null default clock_timestamp(),
-  date_deleted timestamptz, unique (project_id, slug));
+  ref_gone boolean not null default false, date_deleted timestamptz, unique (project_id, slug));
 create table if not exists docs.edition_build_history (
   edition_id int not null, build_id int not null, date timestamptz not null default clock_timestamp());
 create table if not exists docs.organization_credentials (
@@ -80,9 +80,11 @@ async def load_projects(condition: str, *values: Any) -> list[Project]:
 
 
 async def load_build(build_id: int) -> Build:
-    (row,) = await fetch("select * from docs.build where id = $1", build_id)
-    (project,) = await load_projects("p.id = $1", row["project_id"])
-    return Build(row["id"], row["git_ref"], row["date_created"], project)
+    rows = await fetch("select * from docs.build where id = $1", build_id)
+    if not rows:
+        raise NotFound(f"there is no build {build_id}")
+    (project,) = await load_projects("p.id = $1", rows[0]["project_id"])
+    return Build(build_id, rows[0]["git_ref"], rows[0]["date_created"], project)
 
 
 async def list_editions(project_id: int) -> list[Edition]:

@@ -107,7 +107,7 @@ async def clean_org(ctx: Context, org_id: int, org: str, days: int) -> tuple[int
 @app.schedule("0 4 * * *")
 @app.job(retry=ONCE_MORE)
 async def git_ref_audit(ctx: Context) -> int:
-    """Editions whose ref is gone, as when the webhook of its deletion was missed."""
+    """Editions whose ref is gone are flagged, and deleted softly where the organization's rule `ref_deleted` is on."""
     projects = await load_projects("p.repository is not null")
     await ctx.items.start(*(project.slug for project in projects))
 
@@ -118,8 +118,9 @@ async def git_ref_audit(ctx: Context) -> int:
             await ctx.items.fail(project.slug, error=error)
             return 0
         gone = await fetch(
-            "update docs.edition set date_deleted = now() where project_id = $1 and date_deleted is null "
-            "and slug <> '__main' and git_ref <> all($2) returning id",
+            "update docs.edition e set ref_gone = true, date_deleted = case when o.ref_deleted then now() end "
+            "from docs.project p join docs.org o on o.id = p.org_id where p.id = $1 and e.project_id = p.id "
+            "and not ref_gone and date_deleted is null and e.slug <> '__main' and git_ref <> all($2) returning e.id",
             *(project.id, list(refs)),
         )
         await ctx.items.complete(project.slug)

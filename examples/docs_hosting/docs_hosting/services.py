@@ -43,7 +43,7 @@ async def evaluate_tracking(build: Build) -> list[Edition]:
     for slug in tracking_slugs(build.git_ref):
         await fetch(
             "insert into docs.edition (project_id, slug, git_ref) values ($1, $2, $3) on conflict (project_id, slug) "
-            "do update set date_deleted = null, git_ref = excluded.git_ref",
+            "do update set date_deleted = null, ref_gone = false, git_ref = excluded.git_ref",
             *(build.project.id, slug, build.git_ref),
         )
     slugs = set(tracking_slugs(build.git_ref))

@@ -29,8 +29,7 @@ def list_objects(build: Build) -> Iterator[tuple[str, str, str | None, int]]:
     """Key, hash, type and size of each."""
     folder = build_folder(build.id)
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        content = path.read_bytes()
-        kind, _ = mimetypes.guess_type(path.name)
+        content, kind = path.read_bytes(), mimetypes.guess_type(path.name)[0]
         yield str(path.relative_to(folder)), hashlib.sha256(content).hexdigest(), kind, len(content)
 
 

@@ -93,6 +93,7 @@ def test_after_kill_9_in_the_middle_the_next_worker_does_the_rest(hosting: "Host
         programs.until(waits, "one edition is done")
         (active,) = app.sync.stats.active(labels={"project": "pipelines"}, phase="editions").items
         assert (active.id, active.phase) == (job, "editions")
+        assert [(slow.id, slow.finished_at) for slow in app.sync.stats.slow(seconds=60).items] == [(job, None)]
         programs.signal(worker, signal.SIGKILL)
     programs.start("fenceline", "worker", "docs_hosting.jobs:app", "--processes", "1")
     programs.until(lambda: hosting.shown(job)["status"] == "succeeded", "another worker has done it")
@@ -168,10 +169,15 @@ def test_editions_of_deleted_refs_are_found(hosting: "Hosting", fenceline_app: T
     for ref in ("main", "there", "gone"):
         hosting.upload(ref)
     fenceline_app.sync.drain()
-    job = git_ref_audit.sync.enqueue()
-    fenceline_app.sync.drain()
-    assert job.result() == 1
-    assert ask("select slug from docs.edition where date_deleted is not null") == [("gone",)]
+    deleted = "select slug from docs.edition where ref_gone and date_deleted is not null"
+    for rule, found in ((False, []), (True, [("gone",)])):  # without the rule it is flagged, and stays
+        ask("update docs.org set ref_deleted = $1", rule)
+        ask("update docs.edition set ref_gone = false")
+        job = git_ref_audit.sync.enqueue()
+        fenceline_app.sync.drain()
+        assert job.result() == 1
+        assert ask("select slug from docs.edition where ref_gone") == [("gone",)]
+        assert ask(deleted) == found
     shutil.rmtree(hosting.folder / "repository")
     job = git_ref_audit.sync.enqueue()
     fenceline_app.sync.drain()
@@ -193,12 +199,16 @@ def test_credentials_are_encrypted_under_the_newest_key(
 
 
 def test_the_questions_of_operators(hosting: "Hosting", fenceline_app: TestedApp) -> None:
+    """Active work and slow jobs are asked for while a worker runs, above."""
     stats = app.sync.stats
-    hosting.upload()
-    assert [(waits.kind, waits.queued) for waits in stats.backlog().items] == [("build_processing", 1)]
+    (hosting.site / "kv/v2.x.json").mkdir(parents=True)  # nobody can write a pointer there
+    for ref in ("main", "v2.1.0", "v2.1.1"):
+        hosting.upload(ref)
+    assert [(waits.kind, waits.queued) for waits in stats.backlog().items] == [("build_processing", 3)]
     fenceline_app.sync.drain()
-    assert [(rate.kind, rate.failed) for rate in stats.errors(seconds=3600).items] == [("build_processing", 0)]
-    assert sum(span.succeeded for span in stats.throughput("lsst", seconds=3600).items) == 1
+    (rate,) = stats.errors(seconds=3600).items
+    assert (rate.kind, rate.ended, rate.failed, rate.succeeded_with_errors) == ("build_processing", 3, 0, 2)
+    spans = stats.throughput(seconds=3600).items
+    assert {span.tenant: sum(each.succeeded for each in spans) for span in spans} == {"lsst": 1}
     assert stats.throughput("another", seconds=3600).items == []
-    assert [job.kind for job in stats.slow(seconds=600).items] == ["build_processing"]
     assert stats.active().items == []
