@@ -6,7 +6,7 @@ import sys
 
 from knowledge_graph.application import app, set_up
 
-PORT = "8340"
+PORT = "8360"
 FENCELINE = (sys.executable, "-m", "fenceline")
 APP = "knowledge_graph.jobs:app"
 

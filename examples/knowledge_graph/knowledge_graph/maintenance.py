@@ -19,6 +19,8 @@ def projection(ctx: SyncContext, rounds: int = 4) -> int:
     """A place in the plane for every concept, by t-SNE. Busy with numbers, so in a process of its own."""
     with connect() as connection:
         names, vectors = load_vectors(connection)
+    if not names:
+        return 0
     kept: dict[str, Any] = ctx.resume or {}
     if kept.get("names") != names:  # the graph has grown since: from the beginning
         kept = {"rounds": 0, "places": None}

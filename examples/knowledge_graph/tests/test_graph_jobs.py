@@ -65,6 +65,7 @@ def test_every_kind_runs_in_its_lane(fenceline_app: TestedApp, graph: Any, tmp_p
         fenceline_app.sync.drain()
         return job.result()
 
+    assert run("projection") == 0  # of nothing
     assert run("ingestion", {"source": "note", "text": TEXT}) == {"chunks": 1, "resumed_at": 0}
     assert run("ingest_image", {"path": str(picture)}) == {"chunks": 1, "resumed_at": 0}
     assert run("polarity", {"concept": "graph", "negative": "people", "positive": "graph"}) == 1.0

@@ -86,6 +86,10 @@ def test_drain_resume_reprioritise_tune_and_cancel(operator: Operator, programs:
     operator.patch(LANE, slots=2)
     operator.until(behind, "succeeded")
     assert operator.job(runaway)["status"] == "running"
+    # Stop again: what runs goes on.
+    operator.patch(LANE, enabled=False)
+    rounds = operator.rounds_of(runaway)
+    programs.until(lambda: operator.rounds_of(runaway) > rounds, "it goes on in a drained lane")
     # Kill: it stops between two rounds, and what it has is kept.
     assert operator.client.post(f"/v1/admin/workers/jobs/{runaway}/cancel").status_code == 200
     operator.until(runaway, "cancelled")
