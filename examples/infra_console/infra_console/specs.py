@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from fenceline.errors import NotFound
+from fenceline import NotFound
 from infra_console import operations
 from infra_console.operations import LANE, app
 

@@ -105,9 +105,10 @@ class Stack:
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
 
     def runners(self) -> dict[str, dict[str, Any]]:
-        with psycopg.connect(self.dsn) as connection:
-            found = connection.execute("select name, labels, version from fenceline.worker where stopped_at is null")
-            return {name: {"labels": labels, "version": version} for name, labels, version in found}
+        """Those that have registered and not signed off, by name."""
+        with self.client(self.admin) as client:
+            found = client.get("/queue/v1/admin/workers/status").raise_for_status().json()["runners"]
+        return {runner["name"]: runner for runner in found}
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.dsn) as connection:
@@ -167,3 +168,7 @@ class Person:
     def row(self, table: str, name: str) -> dict[str, Any]:
         rows = self.client.get("/api/all").raise_for_status().json()[table]
         return next(row for row in rows if row["name"] == name)
+
+    def components(self, spec: str) -> dict[str, Any]:
+        rows = self.client.get("/api/all").raise_for_status().json()["component"]
+        return {row["name"]: row["attributes"] for row in rows if row["spec"] == spec}

@@ -17,6 +17,7 @@ from infra_console.operations import LANE, app
 PORT = int(os.environ.get("PORT", "8400"))
 URL = f"http://127.0.0.1:{PORT}"
 STATE = Path(".fenceline")
+RESTART_SECONDS = 3.0
 ACCOUNTS = {"aws": AWS_ROLE, "gcp": GCP_ACCOUNT, "azure": AZURE_CLIENT}
 SPEC = {"region": "local", "cluster": {"port": 8401}, "database": {"name": "orders"}, "apps": ["shop", "blog"]}
 
@@ -41,6 +42,19 @@ async def greet(dsn: str) -> None:
     print(f"The console: {URL}/#{code}\n(the link works once; sign in later with the token in {STATE}/you.token)")
 
 
+async def keep_running(command: list[str], environment: dict[str, str]) -> None:
+    """Started again whenever it ends, as whatever runs services would."""
+    while True:
+        process = await asyncio.create_subprocess_exec(*command, env=environment)
+        try:
+            await process.wait()
+        finally:
+            if process.returncode is None:
+                process.terminate()
+                await process.wait()
+        await asyncio.sleep(RESTART_SECONDS)
+
+
 async def main() -> None:
     server = uvicorn.Server(uvicorn.Config(web, port=PORT, log_level="warning", timeout_graceful_shutdown=1))
     serving = asyncio.create_task(server.serve())
@@ -57,13 +71,13 @@ async def main() -> None:
             "FENCELINE_TOKEN_FILE": str(token.resolve()),
         }
         command += ["--lanes", LANE, "--labels", "region=local"]
-        runner = subprocess.Popen(command, env=environment)  # noqa: ASYNC220 - nothing else is to be done yet
+        runner = asyncio.create_task(keep_running(command, environment))
         try:
             await greet(dsn)
             await serving
         finally:
-            runner.terminate()
-            runner.wait()
+            runner.cancel()
+            await asyncio.wait([runner])
 
 
 with contextlib.suppress(KeyboardInterrupt):

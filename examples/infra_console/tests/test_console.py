@@ -42,7 +42,7 @@ def test_a_spec_is_planned_deployed_and_destroyed(stack: Stack, ann: Person) -> 
     assert deployed["requires_hash"] == planned["snapshot_hash"]
     shown = ann.client.get(f"/queue/v1/jobs/{deploying}", params={"fields": "snapshot"}).json()["snapshot"]
     assert (shown["name"], shown["apps"]) == ("web", ["shop"])
-    components = {row["name"]: row["attributes"] for row in ann.client.get("/api/all").json()["component"]}
+    components = ann.components("web")
     assert components["cluster"] == {"endpoint": f"http://127.0.0.1:{port}"}
     assert eventually(lambda: httpx.get(components["argocd"]["url"]), "the cluster answers").json() == ["shop"]
     # A browser's session has seen every line, in order, before the end.
@@ -53,7 +53,7 @@ def test_a_spec_is_planned_deployed_and_destroyed(stack: Stack, ann: Person) -> 
 
     ann.do("spec", "web", "destroy")
     assert not folder.exists()
-    assert ann.client.get("/api/all").json()["component"] == []
+    assert ann.components("web") == {}
     with pytest.raises(httpx.ConnectError):
         httpx.get(components["argocd"]["url"])
 

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from stand_ins.stack import Person, Stack, free_port
+from stand_ins.stack import Person, Stack, eventually, free_port
 
 pytestmark = pytest.mark.xdist_group("infra console")
 
@@ -21,6 +21,7 @@ def test_a_person_deploys_by_the_page(stack: Stack, ann: Person) -> None:
         pytest.skip("Chromium is not installed, so the page is NOT tested (scripts/install-test-tools)")
     port = free_port()
     ann.save_spec("shop", port)
+    ann.client.put("/api/runner/site-2", json={"host": "site-1", "release": "1"}).raise_for_status()
     code = ann.client.post("/queue/v1/session/codes").raise_for_status().json()["code"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
@@ -47,4 +48,8 @@ def test_a_person_deploys_by_the_page(stack: Stack, ann: Person) -> None:
         expect(page.locator("#spec-shop textarea")).to_have_value(re.compile(r'"name": "x"'))
         page.locator("#spec-shop").get_by_role("button", name="deploy").click()
         expect(page.locator("#log")).to_contain_text("plan_hash_mismatch")
+        release = page.get_by_label("release of site-2")
+        release.fill("7")
+        page.locator("#runner-site-2").get_by_role("button", name="save").click()
+        eventually(lambda: ann.row("runner", "site-2")["release"] == "7", "it is saved")
         browser.close()
