@@ -10,18 +10,22 @@ from tests.cli.program import Program
 
 from fenceline.cli import main
 
-DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "guides" / "cli.md").read_text()
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs/guides/cli.md").read_text()
+PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
 BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = sorted(
     {
         line.split(" &")[0]
-        for page in DOCS.glob("**/*.md")
+        for page in PAGES
         for block in BLOCK.findall(page.read_text())
         for line in re.findall(r"^(fenceline .*)$", block, re.MULTILINE)
         if not line.endswith(("running", "\\")) and "|" not in line and "$(" not in line
     }
 )
+
+#: Named in a sentence or a table: `fenceline jobs show`, `fenceline stats backlog|active`, `fenceline enqueue …`.
+NAMED = sorted({code for page in PAGES for code in re.findall(r"`(fenceline [^`]+)`", page.read_text())})
 
 
 @pytest.mark.parametrize("line", TYPED)
@@ -37,8 +41,20 @@ def test_a_command_of_the_docs_exists(line: str) -> None:
     command.make_parser(click.Context(command)).parse_args(words)
 
 
+@pytest.mark.parametrize("code", NAMED)
+def test_a_command_that_is_named_exists(code: str) -> None:
+    commands: list[click.Command | None] = [main]
+    for word in code.split()[1:]:
+        command = commands[0]
+        if not isinstance(command, click.Group) or not word[0].isalpha():
+            break
+        commands = [command.get_command(click.Context(command), name) for name in word.split("|")]
+        assert None not in commands
+
+
 def test_there_are_commands_in_the_docs() -> None:
     assert len(TYPED) > 15
+    assert len(NAMED) > 50
 
 
 def test_the_settings_file_of_the_docs(tmp_path: Path) -> None:
