@@ -286,12 +286,12 @@ async def test_a_lock_and_who_holds_it(queue: Queue) -> None:
 
 async def test_ends(queue: Queue) -> None:
     good = await queue.finished()
-    assert (await explain(queue, good))["text"] == "It succeeded in attempt 1 of 3, after 1 s on worker."
+    assert (await explain(queue, good))["text"] == "It succeeded in attempt 1 of 3, after less than 1 s on worker."
     bad = await queue.enqueue(max_attempts=1)
     await queue.run(bad, "failed", error={"type": "ValueError", "message": "no"})
     told = await explain(queue, bad)
     assert (told["code"], told["status"]) == ("failed", "failed")
-    assert told["text"] == "It failed for good in attempt 1 of 1, after 1 s on worker: ValueError: no."
+    assert told["text"] == "It failed for good in attempt 1 of 1, after less than 1 s on worker: ValueError: no."
     assert told["commands"] == [f"fenceline jobs {verb} {told['id']}" for verb in ("show", "retry")]
     again = (await queue.rows("retry_job", bad))[0]["job_id"]
     told = await explain(queue, bad)
