@@ -54,7 +54,7 @@ export default function Tokens() {
       await reload();
     },
   });
-  return html`<div class="head"><h1>Tokens and roles</h1><div class="actions"><${Button} onClick=${add}>New token …<//></div></div>
+  return html`<div class="head"><h1>Tokens and roles</h1><div class="actions"><${Button} onClick=${add} disabled=${!roles.length}>New token …<//></div></div>
     ${secret ? html`<p class="notice">The token, shown once: <code class="wrap-anywhere">${secret}</code>
       <button type="button" class="tiny" onClick=${() => setSecret("")}>Done</button></p>` : null}
     <${Panel} title="Tokens"><${Table} label="Tokens" columns=${TOKENS}>
