@@ -23,7 +23,7 @@ def test_settings_that_matter_are_read_and_others_need_not_be_said(celery: Celer
         ("task_serializer", "pickle", "args and results are JSON"),
         ("task_always_eager", True, "FENCELINE_DELIVERY=inline"),
         ("task_default_rate_limit", "1/s", "a rate belongs to a lane"),
-        ("task_flavour", 1, "is no setting that is known here"),
+        ("task_flavour", 1, "is not a known setting"),
     ]:
         with pytest.raises(Unsupported, match=says):
             celery.conf[name] = value

@@ -81,7 +81,7 @@ def test_all_of_a_canvas_is_enqueued_or_nothing(celery: Celery, tasks: dict[str,
         chord([add.s(1, 1)], add.s(1)).apply_async(countdown=3)
     with pytest.raises(TypeError, match="the chord has no body"):
         chord([add.s(1, 1)])()
-    with pytest.raises(TypeError, match="3 is no signature"):
+    with pytest.raises(TypeError, match="3 is not a signature"):
         chain(add.s(1, 1), 3)
     assert celery.sync.jobs.list().items == []
 

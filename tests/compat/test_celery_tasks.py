@@ -80,7 +80,7 @@ def test_retry_says_when_and_can_only_lower_the_limit(celery: Celery, drain: Dra
     with pytest.raises(ValueError, match="enough"):
         limited.get(10)
     assert limited.job.get().attempt == 2
-    with pytest.raises(JobFailed, match=r"retry\(max_retries=9\) is above 3: say so in the decorator"):
+    with pytest.raises(JobFailed, match=r"retry\(max_retries=9\) is above 3: set it in the decorator"):
         refused.get(10)
     with pytest.raises(Unsupported, match="later was called like a function"):
         later()

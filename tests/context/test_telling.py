@@ -160,7 +160,7 @@ async def test_what_cannot_be_told(app: Fenceline, work: Work) -> None:
     assert said == {
         "phase": ("failed", "invalid_option", f"phase '{'x' * 80}' is not valid: use 1 to 200 characters"),
         "progress": ("failed", "too_large", "the progress has 70023 characters: at most 65536 are allowed"),
-        "item": ("failed", "error", "an item is a text, not ['a', 'b']: give each item as an argument of its own"),
+        "item": ("failed", "error", "an item is a text, not ['a', 'b']: pass each item as a separate argument"),
         "long item": ("failed", "invalid_option", "an item needs a name of 1 to 500 characters"),
     }
 

@@ -171,7 +171,7 @@ async def test_approval_since_when_and_who_may(queue: Queue) -> None:
     await queue.move_clock(3700)
     told = await explain(queue, job)
     assert codes(told) == ["approval", "dependencies"]
-    assert told["text"] == "It has waited 1 h 1 m for approval by somebody else than ann, who enqueued it."
+    assert told["text"] == "It has waited 1 h 1 m for approval by someone other than ann, who enqueued it."
     assert told["details"] == {"roles": ["fleet_operator", "operator", "platform_admin"], "not_by": "ann"}
     assert told["commands"] == [f"fenceline jobs {verb} {told['id']}" for verb in ("approve", "reject")]
 

@@ -68,8 +68,8 @@ def bulk_options(function: F) -> F:
     for option in (
         json_option,
         yes_option,
-        click.option("--dry-run", is_flag=True, help="Only print how many jobs it would be."),
-        click.option("--all", "everything", is_flag=True, help="Every job that the verb fits, without a filter."),
+        click.option("--dry-run", is_flag=True, help="Only count the jobs; change nothing."),
+        click.option("--all", "everything", is_flag=True, help="All jobs the command applies to, without a filter."),
         filter_options,
         click.argument("ids", metavar="[ID]...", nargs=-1),
     ):

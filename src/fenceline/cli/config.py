@@ -30,7 +30,7 @@ PLAIN_VARIABLES = {
 @json_option
 @click.pass_context
 def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
-    """Print every setting: its value, and where it came from.
+    """Print every setting, its value and its source.
 
     Passwords and tokens are hidden.
     """

@@ -20,25 +20,29 @@ if TYPE_CHECKING:
     default=300.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="Seconds that transactions and jobs may take or wait.",
+    help="Seconds a transaction or job may take or wait before it is reported.",
 )
 @click.option(
-    "--max-dead-rows", default=100_000, show_default=True, type=click.IntRange(0), help="Dead rows of a table."
+    "--max-dead-rows",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Dead rows a table may have before it is reported.",
 )
 @click.option(
     "--max-notifications",
     default=0.1,
     show_default=True,
     type=click.FloatRange(0, 1),
-    help="Used share of the notification queue.",
+    help="Share of the notification queue that may be used before it is reported.",
 )
-@click.option("--watch", is_flag=True, help="Go on looking until Ctrl-C: what is new, and what is over.")
+@click.option("--watch", is_flag=True, help="Keep checking until Ctrl-C; print new and resolved findings.")
 @click.option(
     "--interval",
     default=5.0,
     show_default=True,
     type=click.FloatRange(0.1, 3600),
-    help="Seconds between looks of --watch.",
+    help="Seconds between checks of --watch.",
 )
 @with_queue
 async def doctor(
@@ -50,7 +54,7 @@ async def doctor(
     watch: bool,
     interval: float,
 ) -> None:
-    """Find what is wrong, and say what to do.
+    """Find problems, and say what to do about them.
 
     Looks at the server and its settings, the schema, roles and grants, vacuum, notifications, lanes, workers, jobs,
     locks and partitions. Exits 1 when there are problems; notices alone leave it 0.

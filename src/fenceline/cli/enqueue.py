@@ -75,26 +75,37 @@ def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 
 @click.command()
 @click.argument("kind")
-@click.option("--args", default="{}", metavar="JSON", callback=read_object, help="An object; - reads standard input.")
-@click.option("--lane", help="Another lane than the kind's own.")
+@click.option(
+    "--args", default="{}", metavar="JSON", callback=read_object, help="Args as a JSON object; - reads standard input."
+)
+@click.option("--lane", help="Lane to run in, instead of the kind's own.")
 @click.option("--priority", type=int, help="Higher runs first.")
-@click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Not before then.")
-@click.option("--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="No sooner than this from now.")
+@click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Start no earlier than this.")
+@click.option(
+    "--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="Start at the earliest in this many seconds."
+)
 @click.option("--expires-at", callback=read_moment, metavar="MOMENT", help="Cancelled if not started by then.")
-@click.option("--dedupe-key", help="While a job with this key waits, it is returned instead.")
+@click.option("--dedupe-key", help="If a job with this key is waiting, return that one.")
 @click.option(
     "--dedupe-until",
     type=click.Choice(["claimed", "finished"]),
-    help="… or, with finished, until that job has ended. Default: claimed.",
+    help="How long the dedupe key is taken: until the job is claimed (default) or finished.",
 )
 @click.option("--idempotency-key", help="The same command again within a day returns the first job.")
-@click.option("--max-attempts", type=int, help="Attempts before the job fails for good.")
-@click.option("--label", "labels", multiple=True, callback=read_labels, metavar="NAME:VALUE", help="May be repeated.")
+@click.option("--max-attempts", type=int, help="Attempts before the job fails permanently.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    callback=read_labels,
+    metavar="NAME:VALUE",
+    help="Label to find it by; repeatable.",
+)
 @click.option("--resource-lock", help="A lock that the job holds until it ends; an error if another job holds it.")
-@click.option("--key", help="Jobs of one key run one after the other.")
-@click.option("--key-limit", type=int, help="How many jobs of the key may run at a time; default: 1.")
+@click.option("--key", help="Jobs with the same key run one at a time.")
+@click.option("--key-limit", type=int, help="How many jobs with the key may run at a time; default: 1.")
 @click.option("--needs-approval", is_flag=True, default=None, help="Wait for `fenceline jobs approve`.")
-@click.option("--snapshot", callback=read_json, metavar="JSON", help="Configuration that the job keeps.")
+@click.option("--snapshot", callback=read_json, metavar="JSON", help="Configuration to store with the job.")
 @click.option(
     "--requires-hash",
     callback=read_hash,
@@ -108,7 +119,7 @@ def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
     multiple=True,
     callback=read_runner,
     metavar="NAME",
-    help="Who is to run it; or NAME=VALUE, a label that it must have, which may be repeated.",
+    help="Worker or runner to run it, or NAME=VALUE for a label it must have; repeatable.",
 )
 @click.option("--tenant", help="The tenant of the job; over --url the token decides.")
 @click.option("--timeout", type=float, help="Seconds that an attempt may take.")
@@ -124,7 +135,7 @@ async def enqueue(queue: Queue, kind: str, args: dict[str, Any], as_json: bool, 
 
 
 @click.command()
-@click.option("--lane", help="Only of this lane; default: all lanes.")
+@click.option("--lane", help="Count only this lane; default: all lanes.")
 @json_option
 @with_queue
 async def depth(queue: Queue, lane: str | None, as_json: bool) -> None:

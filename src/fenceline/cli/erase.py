@@ -11,7 +11,7 @@ from fenceline.model.public_id import parse_id
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID…")
-@click.option("--reason", help="Why; kept in the audit.")
+@click.option("--reason", help="Reason, recorded in the audit log.")
 @yes_option
 @with_queue
 async def erase(queue: Queue, ids: tuple[str, ...], reason: str | None, yes: bool) -> None:

@@ -79,16 +79,16 @@ _OPTIONS = (
         "--created-after",
         callback=read_moment,
         metavar="TIME",
-        help="Only jobs made since then: 2030-01-31T18:00, or 2h ago as 2h.",
+        help="Only jobs created since 2030-01-31T18:00, or 2h for the last two hours.",
     ),
-    click.option("--created-before", callback=read_moment, metavar="TIME", help="Only jobs made before then."),
+    click.option("--created-before", callback=read_moment, metavar="TIME", help="Only jobs created before this time."),
     click.option("--created-by", metavar="NAME", help="Only jobs that this actor enqueued."),
-    click.option("--parent", metavar="ID", help="Only jobs that the handler of this job made."),
+    click.option("--parent", metavar="ID", help="Only children of this job."),
     click.option("--group", metavar="NAME", help="Only jobs of this group."),
     click.option("--key", metavar="KEY", help="Only jobs with this key."),
-    click.option("--worker", metavar="NAME", help="Only jobs that this worker has, or had at their end."),
+    click.option("--worker", metavar="NAME", help="Only jobs that this worker holds or finished."),
     click.option("--phase", metavar="NAME", help="Only jobs whose last phase is this one."),
-    click.option("--error", metavar="TEXT", help="Only jobs that ended with this text in their error."),
+    click.option("--error", metavar="TEXT", help="Only jobs whose error contains this text."),
 )
 
 

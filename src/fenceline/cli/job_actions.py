@@ -21,13 +21,13 @@ class Decide(Protocol):
     async def __call__(self, job_id: str, *, reason: str | None) -> Status: ...
 
 
-reason_option = click.option("--reason", help="Why; kept in the audit.")
+reason_option = click.option("--reason", help="Reason, recorded in the audit log.")
 
 
 @click.command()
 @bulk_options
 @reason_option
-@click.option("--force", is_flag=True, help="Take a running job away at once, without grace for its handler.")
+@click.option("--force", is_flag=True, help="Take a running job from its worker at once, without a grace period.")
 @with_queue
 async def cancel(queue: Queue, chosen: Choice, reason: str | None, force: bool) -> None:
     """Cancel jobs: those named by ID, or all unfinished ones that match filters.
@@ -79,7 +79,7 @@ reject = _decision("reject", "rejected", "End jobs", lambda queue: queue.reject)
 
 @click.command()
 @bulk_options
-@click.option("--priority", "-p", type=int, help="The new priority; higher is sooner. May also stand behind the IDs.")
+@click.option("--priority", "-p", type=int, help="New priority; higher is sooner. May also follow the ID.")
 @with_queue
 async def reprioritise(queue: Queue, chosen: Choice, priority: int | None) -> None:
     """Change the priority of jobs that no worker holds: those named by ID, or all that match filters.
@@ -129,7 +129,7 @@ async def delete(queue: Queue, chosen: Choice) -> None:
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--lane", required=True, help="Where to.")
+@click.option("--lane", required=True, help="Lane to move to.")
 @reason_option
 @with_queue
 async def move(queue: Queue, ids: tuple[str, ...], lane: str, reason: str | None) -> None:
@@ -144,7 +144,7 @@ async def move(queue: Queue, ids: tuple[str, ...], lane: str, reason: str | None
 @click.command("signal")
 @click.argument("job_id", metavar="ID")
 @click.argument("name")
-@click.option("--payload", help="JSON that goes with it.")
+@click.option("--payload", help="JSON payload of the signal.")
 @with_queue
 async def signal_job(queue: Queue, job_id: str, name: str, payload: str | None) -> None:
     """Send a signal to a job whose handler waits for it, or will.

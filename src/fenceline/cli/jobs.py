@@ -51,8 +51,8 @@ for _verb in (*job_actions.VERBS, erase, explain, locks_of_job, watch):
 
 @jobs.command("list")
 @filter_options
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="The most jobs to show.")
-@click.option("--cursor", help="Go on from the `next_cursor` of another list.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="Most jobs to show.")
+@click.option("--cursor", help="Continue from the `next_cursor` of an earlier list.")
 @json_option
 @with_queue
 async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | None, as_json: bool) -> None:
@@ -62,8 +62,8 @@ async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | No
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
-@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="The most jobs to show.")
-@click.option("--cursor", help="Go on from the `next_cursor` of another list.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="Most jobs to show.")
+@click.option("--cursor", help="Continue from the `next_cursor` of an earlier list.")
 @json_option
 @with_queue
 async def children(queue: Queue, job_id: str, limit: int, cursor: str | None, as_json: bool) -> None:
@@ -100,7 +100,9 @@ async def _list(queue: Queue, which: JobFilter, *, limit: int, cursor: str | Non
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
-@click.option("--snapshot", "only_snapshot", is_flag=True, help="Only the configuration it was enqueued with, as JSON.")
+@click.option(
+    "--snapshot", "only_snapshot", is_flag=True, help="Print only the snapshot it was enqueued with, as JSON."
+)
 @json_option
 @with_queue
 async def show(queue: Queue, job_id: str, only_snapshot: bool, as_json: bool) -> None:
@@ -163,7 +165,7 @@ async def phases(queue: Queue, job_id: str, as_json: bool) -> None:
 
 @jobs.command()
 @click.argument("job_id", metavar="ID")
-@click.option("--follow", "-f", is_flag=True, help="Go on with new lines until the job ends.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new lines until the job ends.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Start with the last N lines.")
 @json_option
 @with_queue

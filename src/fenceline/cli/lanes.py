@@ -34,16 +34,14 @@ async def list_lanes(queue: "Queue", as_json: bool) -> None:
 
 @lanes.command("set")
 @click.argument("name")
-@click.option("--create", is_flag=True, hidden=True, help="Not needed any more; 0.1 asked for it.")
+@click.option("--create", is_flag=True, hidden=True, help="No longer needed; 0.1 required it.")
 @click.option("--slots", metavar="N|none", help="Jobs at a time in the whole fleet; none: unlimited.")
-@click.option("--kinds", metavar="A,B|none", help="The kinds that run in this lane; jobs that wait move here too.")
+@click.option("--kinds", metavar="A,B|none", help="Kinds that run in this lane; waiting jobs move here too.")
 @click.option("--rate-per-second", metavar="X|none", help="Claims per second in the whole fleet.")
 @click.option("--burst", metavar="N|none", help="Claims allowed at once after a quiet time, with a rate.")
-@click.option("--poll-interval-ms", metavar="N", help="How often idle workers look.")
-@click.option(
-    "--stale-timeout-seconds", metavar="N|none", help="Seconds without a sign of life after which a job is taken away."
-)
-@click.option("--on-stale", type=click.Choice(["retry", "fail"]), help="What happens to such a job.")
+@click.option("--poll-interval-ms", metavar="N", help="How often idle workers poll.")
+@click.option("--stale-timeout-seconds", metavar="N|none", help="Seconds without activity after which a job is stale.")
+@click.option("--on-stale", type=click.Choice(["retry", "fail"]), help="What happens to a stale job.")
 @click.option(
     "--offline-timeout-seconds",
     metavar="N|none",
@@ -52,9 +50,11 @@ async def list_lanes(queue: "Queue", as_json: bool) -> None:
 @click.option("--fair/--not-fair", default=None, help="Tenants take turns.")
 @click.option("--ageing-seconds", metavar="N|none", help="Seconds of waiting that raise a job's priority by one.")
 @click.option("--needs-approval/--no-approval", default=None, help="Its jobs, and those of its kinds, need approval.")
-@click.option("--delivery", metavar="postgres|arq|none", help="How its jobs reach workers; none: as their app says.")
+@click.option("--delivery", metavar="postgres|arq|none", help="How its jobs reach workers; none: as the app declares.")
 @click.option("--default-priority", metavar="N", help="Priority of jobs that give none.")
-@click.option("--enabled/--disabled", default=None, help="As `lanes resume` and `lanes drain`.")
+@click.option(
+    "--enabled/--disabled", default=None, help="Start jobs, or start none, as `lanes resume` and `lanes drain`."
+)
 @json_option
 @with_queue
 async def set_lane(queue: "Queue", name: str, create: bool, as_json: bool, **options: Any) -> None:

@@ -16,7 +16,7 @@ def log_options(command: str) -> Callable[[F], F]:
     def add(function: F) -> F:
         for option in (
             setting_option(
-                "--log-jobs", key=f"{command}.log_jobs", is_flag=True, help="Also what handlers write with ctx.log."
+                "--log-jobs", key=f"{command}.log_jobs", is_flag=True, help="Also log what handlers write with ctx.log."
             ),
             setting_option(
                 "--log-level",
@@ -29,7 +29,7 @@ def log_options(command: str) -> Callable[[F], F]:
                 key=f"{command}.log_format",
                 type=click.Choice(["text", "json"]),
                 default="text",
-                help="Lines for people, or JSON with the same fields.",
+                help="Log text, or JSON with the same fields.",
             ),
         ):
             function = option(function)

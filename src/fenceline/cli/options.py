@@ -16,8 +16,15 @@ dsn_option = setting_option(
     "--dsn", key="dsn", secret=True, help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
 )
 url_option = setting_option("--url", key="url", help="Fenceline server, instead of a database.")
-token_option = setting_option("--token", key="token", secret=True, help="Token for the server.")
-token_file_option = setting_option("--token-file", key="token_file", help="File with the token for the server.")
+token_option = setting_option(
+    "--token",
+    key="token",
+    secret=True,
+    help="Bearer token for the server; --token-file keeps it out of the process list.",
+)
+token_file_option = setting_option(
+    "--token-file", key="token_file", help="File with the bearer token, readable only by you."
+)
 
 
 def _refused(message: str) -> Callable[[click.Context, click.Parameter, object], None]:

@@ -28,7 +28,7 @@ def print_new_key(ctx: click.Context, _option: click.Parameter, wanted: bool) ->
 )
 @with_queue
 async def rekey(queue: Queue) -> None:
-    """Encrypt anew, with the newest key, whatever is encrypted.
+    """Re-encrypt everything with the newest key.
 
     A worker does it as a job: its id is printed, and `fenceline jobs show ID` tells how far it is. Before that, put the
     new key first into $FENCELINE_KEYS of every worker, server and producer, the old one behind it, and restart them.

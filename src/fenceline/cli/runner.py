@@ -23,11 +23,15 @@ _FILE = click.Path(exists=True, dir_okay=False)
 @token_option
 @token_file_option
 @setting_option("--lanes", key="runner.lanes", help="Lanes to serve, separated by commas; default: all.")
-@setting_option("--name", key="runner.name", help="Its name for people; default: host and process id.")
-@setting_option("--labels", key="runner.labels", help="name=value, separated by commas.")
+@setting_option("--name", key="runner.name", help="Name to show; default: host and process id.")
+@setting_option(
+    "--labels", key="runner.labels", help="Labels as name=value, separated by commas; jobs can require them."
+)
 @setting_option("--concurrency", key="runner.concurrency", default=100, help="Async handlers at a time.")
 @setting_option("--threads", key="runner.threads", default=10, help="Blocking handlers at a time.")
-@setting_option("--isolated", key="runner.isolated", default=2, help="Processes for isolated handlers.")
+@setting_option(
+    "--isolated", key="runner.isolated", default=2, help="Isolated handlers at a time, each in a separate process."
+)
 @setting_option("--grace", key="runner.grace", default=30.0, help="Seconds that handlers have to finish on shutdown.")
 @setting_option(
     "--lease",
@@ -39,11 +43,13 @@ _FILE = click.Path(exists=True, dir_okay=False)
     "--rotate-token",
     key="runner.rotate_token",
     type=click.FloatRange(min=0, min_open=True),
-    help="Days after which the token in --token-file is replaced by a new one.",
+    help="Replace the token in --token-file every DAYS days.",
 )
-@setting_option("--tls-ca", key="runner.tls_ca", type=_FILE, help="Trust servers of this certificate authority (PEM).")
-@setting_option("--tls-cert", key="runner.tls_cert", type=_FILE, help="Show the server this certificate (PEM).")
-@setting_option("--tls-key", key="runner.tls_key", type=_FILE, help="The key of the certificate (PEM).")
+@setting_option("--tls-ca", key="runner.tls_ca", type=_FILE, help="Certificate authority of the server (PEM).")
+@setting_option(
+    "--tls-cert", key="runner.tls_cert", type=_FILE, help="Client certificate to present to the server (PEM)."
+)
+@setting_option("--tls-key", key="runner.tls_key", type=_FILE, help="Private key of the certificate (PEM).")
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
 @log_options("runner")

@@ -21,7 +21,7 @@ INNER = ("revision", "settled_at", "now")
 
 @click.group(cls=CommandGroup)
 def schedules() -> None:
-    """Jobs by the clock: look at schedules, change them, pause them.
+    """List, change, pause and run schedules.
 
     Code does not undo what is said here.
     """
@@ -29,7 +29,7 @@ def schedules() -> None:
 
 @schedules.command("list")
 @json_option
-@click.option("--next", "count", default=3, show_default=True, help="How many of the next runs to show.")
+@click.option("--next", "count", default=3, show_default=True, help="How many upcoming runs to show.")
 @with_queue
 async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
     """Every schedule with its next runs."""
@@ -52,17 +52,19 @@ async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
 
 @schedules.command("set")
 @click.argument("name")
-@click.option("--kind", help="Of the jobs; needed for a new schedule.")
-@click.option("--args", "args_", help="Of the jobs, as a JSON object.")
-@click.option("--options", help="Of the jobs, as a JSON object: lane, priority, key …")
+@click.option("--kind", help="Kind of the jobs; required for a new schedule.")
+@click.option("--args", "args_", help="Args of the jobs, as a JSON object.")
+@click.option("--options", help="Options of the jobs, as a JSON object: lane, priority, key …")
 @click.option("--cron", help='Five fields, as in "0 3 * * *".')
 @click.option("--every", type=int, help="Seconds, instead of --cron.")
 @click.option("--timezone", help="Time zone of --cron and --window; default: UTC.")
-@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="What happens to ticks that were missed.")
-@click.option("--misfire-limit", type=int, help="How many missed ticks `all` runs at most.")
+@click.option("--misfire", type=click.Choice(["skip", "once", "all"]), help="What to do about missed ticks.")
+@click.option("--misfire-limit", type=int, help="Most missed ticks that `all` makes up for.")
 @click.option("--window", "windows", multiple=True, help='When not to fire: "mon-fri 22:00-04:00"; repeatable.')
-@click.option("--no-windows", is_flag=True, help="Fire at all times.")
-@click.option("--reset", multiple=True, metavar="SETTING", help="Go back to what the code says; repeatable.")
+@click.option("--no-windows", is_flag=True, help="Remove all windows.")
+@click.option(
+    "--reset", multiple=True, metavar="SETTING", help="Remove this override, so that the code applies; repeatable."
+)
 @with_queue
 async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **given: Any) -> None:
     """Create a schedule, or change settings of one."""

@@ -28,17 +28,22 @@ from fenceline.cli.settings import setting_option
 @click.argument("app", required=False)
 @dsn_option
 @not_over_http
-@setting_option("--host", key="server.host", default="127.0.0.1", help="Address to listen on.")
-@setting_option("--port", key="server.port", default=8321, help="Port to listen on.")
+@setting_option(
+    "--host", key="server.host", default="127.0.0.1", help="Address to listen on; 0.0.0.0 for all interfaces."
+)
+@setting_option("--port", key="server.port", default=8321, help="TCP port to listen on, for HTTP and the dashboard.")
 @click.option("--no-auth", is_flag=True, help="Let everybody on this machine do everything; on loopback only.")
 @setting_option(
     "--first-token-file",
     key="server.first_token_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where the token of the very first start goes; else to the terminal, or to .fenceline/first-token.",
+    help="File for the token of the first start; default: the terminal, or .fenceline/first-token.",
 )
 @setting_option(
-    "--requests-per-second", key="server.requests_per_second", default=5000.0, help="Per token; more is answered 429."
+    "--requests-per-second",
+    key="server.requests_per_second",
+    default=5000.0,
+    help="Most requests per second per token; more is answered 429.",
 )
 @setting_option(
     "--max-body-bytes",
@@ -50,13 +55,13 @@ from fenceline.cli.settings import setting_option
     "--tenant-requests-per-second",
     key="server.tenant_requests_per_second",
     default=0.0,
-    help="All tokens of a tenant together; 0: no limit.",
+    help="Most requests per second for all tokens of a tenant; 0: no limit.",
 )
 @setting_option(
     "--refusals-per-second",
     key="server.refusals_per_second",
     default=20.0,
-    help="Refused tokens and requests from one address; more is answered 429. 0: no limit.",
+    help="Most refusals (401, 403) per second from one address; more is answered 429. 0: no limit.",
 )
 @setting_option(
     "--trigger-body-bytes",
@@ -68,18 +73,23 @@ from fenceline.cli.settings import setting_option
     "--trigger-body-seconds",
     key="server.trigger_body_seconds",
     default=10.0,
-    help="For a request to a trigger to arrive.",
+    help="Seconds within which a request to a trigger must arrive; then 408.",
 )
 @edge_options
 @tls_options
 @browser_options
-@setting_option("--access-log", key="server.access_log", is_flag=True, help="A line for every request.")
-@setting_option("--connections", key="server.connections", default=10, help="To the database, at most.")
+@setting_option("--access-log", key="server.access_log", is_flag=True, help="Log a line for every request.")
+@setting_option(
+    "--connections",
+    key="server.connections",
+    default=10,
+    help="Size of the pool of database connections; requests wait for a free one.",
+)
 @setting_option(
     "--tenant-connections",
     key="server.tenant_connections",
     type=int,
-    help="… of these for one tenant; two fifths without it.",
+    help="Most of these connections for one tenant; default: two fifths.",
 )
 @setting_option(
     "--lock-seconds", key="server.lock_seconds", default=2.0, help="Longest wait for a lock; then 503 `busy`."
@@ -94,7 +104,7 @@ from fenceline.cli.settings import setting_option
     "--streams-per-token",
     key="server.streams_per_token",
     default=2000,
-    help="Live streams open at a time; one more is answered 429.",
+    help="Most open live streams per token; one more is answered 429.",
 )
 @setting_option(
     "--hooks-allow-http",
@@ -107,32 +117,38 @@ from fenceline.cli.settings import setting_option
     key="server.hooks_allow_private",
     default="",
     metavar="NETWORKS",
-    help="Let outgoing webhooks go into these private networks, as 10.0.0.0/8,fd00::/8.",
+    help="Private networks that outgoing webhooks may reach, such as 10.0.0.0/8,fd00::/8.",
 )
 @setting_option(
     "--private-metrics",
     key="server.private_metrics",
     is_flag=True,
-    help="Ask for a token (workers:view) at /metrics too.",
+    help="Require a token with workers:view for /metrics.",
 )
 @setting_option(
     "--oidc-jwks",
     key="server.oidc_jwks",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Keys of a provider.",
+    help="File with the identity provider's keys (JWKS).",
 )
-@setting_option("--oidc-issuer", key="server.oidc_issuer", help="What `iss` of its tokens must be.")
-@setting_option("--oidc-audience", key="server.oidc_audience", help="What `aud` of its tokens must be.")
+@setting_option("--oidc-issuer", key="server.oidc_issuer", help="Required `iss` of the provider's tokens.")
+@setting_option("--oidc-audience", key="server.oidc_audience", help="Required `aud` of the provider's tokens.")
 @setting_option(
-    "--oidc-role-claim", key="server.oidc_role_claim", default="fenceline_role", help="The claim that names the role."
+    "--oidc-role-claim",
+    key="server.oidc_role_claim",
+    default="fenceline_role",
+    help="JWT claim that holds the caller's role.",
 )
 @setting_option(
-    "--oidc-tenant-claim", key="server.oidc_tenant_claim", default="fenceline_tenant", help="… and the tenant."
+    "--oidc-tenant-claim",
+    key="server.oidc_tenant_claim",
+    default="fenceline_tenant",
+    help="JWT claim that holds the caller's tenant.",
 )
 @setting_option(
     "--oidc-roles",
     key="server.oidc_roles",
-    help="Roles that its tokens may have, separated by commas; default: all that are bound to a tenant.",
+    help="Roles its tokens may have, separated by commas; default: all that are bound to a tenant.",
 )
 @oidc_login_options
 def server(

@@ -15,13 +15,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: Fields of EdgeSettings, with defaults and help.
 _EDGE = {
-    "max_header_bytes": (32 * 1024, "Request line and headers; more is answered 431."),
-    "header_seconds": (10.0, "For them to arrive, and for a TLS handshake."),
-    "body_seconds": (60.0, "For a body to arrive."),
-    "idle_seconds": (15.0, "Silence between two requests on a connection."),
-    "write_seconds": (30.0, "For a client to take its answer."),
-    "max_connections": (5000, "At a time, from everywhere."),
-    "connections_per_address": (1024, "At a time, from one address; an IPv6 /64 is one."),
+    "max_header_bytes": (32 * 1024, "Largest request line and headers; more is answered 431."),
+    "header_seconds": (10.0, "Seconds for headers to arrive, and for a TLS handshake."),
+    "body_seconds": (60.0, "Seconds within which a request body must arrive; then 408."),
+    "idle_seconds": (15.0, "Seconds a connection may be idle between two requests."),
+    "write_seconds": (30.0, "Seconds for a client to read its answer."),
+    "max_connections": (5000, "Most client connections at a time; more are answered 503."),
+    "connections_per_address": (1024, "Most connections at a time from one address; an IPv6 /64 counts as one."),
 }
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -48,11 +48,11 @@ def read_edge(given: Mapping[str, Any]) -> "EdgeSettings":
 
 def browser_options(command: F) -> F:
     for flag, text in (
-        ("--origins", "Origins whose pages may sign in and read with a session, as https://app.example.com."),
-        ("--hosts", "Names under which browsers find this server, besides loopback and --host."),
+        ("--origins", "Origins whose pages may sign in and read, such as https://app.example.com;"),
+        ("--hosts", "Host names of this server for browsers, besides loopback and --host;"),
     ):
         key = f"server.{flag.removeprefix('--')}"
-        command = setting_option(flag, key=key, default="", metavar="NAMES", help=f"{text} With commas between.")(
+        command = setting_option(flag, key=key, default="", metavar="NAMES", help=f"{text} separated by commas.")(
             command
         )
     return command
@@ -64,10 +64,10 @@ def read_names(text: str) -> tuple[str, ...]:
 
 def oidc_login_options(command: F) -> F:
     for name, text, kind in (
-        ("token-url", "Where the provider gives tokens for codes.", None),
-        ("authorize-url", "Where the provider lets people sign in.", None),
-        ("client-secret-file", "… and the file with its secret.", _FILE),
-        ("client-id", "Lets people sign in to the dashboard at the provider: this server's name there.", None),
+        ("token-url", "URL where the provider exchanges codes for tokens.", None),
+        ("authorize-url", "URL where people sign in at the provider.", None),
+        ("client-secret-file", "File with the secret that the identity provider issued for the client id.", _FILE),
+        ("client-id", "This server's client id at the provider, for sign-in to the dashboard.", None),
     ):
         key = f"server.oidc_{name.replace('-', '_')}"
         command = setting_option(f"--oidc-{name}", key=key, type=kind, help=text)(command)
@@ -94,9 +94,9 @@ def read_oidc_login(given: Mapping[str, Any]) -> "OidcClient | None":
 
 def tls_options(command: F) -> F:
     for name, text in (
-        ("client-ca", "Authority of client certificates: runners must show one (PEM)."),
-        ("key", "The key of the certificate (PEM)."),
-        ("cert", "Speak TLS with this certificate and its chain (PEM); read anew when it changes."),
+        ("client-ca", "Require runners to present a client certificate from this authority (PEM)."),
+        ("key", "Private key of the certificate (PEM)."),
+        ("cert", "Use TLS with this certificate and its chain (PEM); reloaded when it changes."),
     ):
         key = f"server.tls_{name.replace('-', '_')}"
         command = setting_option(f"--tls-{name}", key=key, type=_FILE, help=text)(command)

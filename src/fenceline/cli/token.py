@@ -50,11 +50,11 @@ def read_expiry(text: str | None) -> "Expiry":
     required=True,
     help="viewer, producer, operator, fleet_operator, runner, platform_admin, or one of your own.",
 )
-@click.option("--tenant", help="Whose jobs it may touch; `default` (over a server: your own) without it.")
-@click.option("--name", help="The actor that stands in jobs and in the audit.")
-@click.option("--expires", help="When it ends: a span (30d, 12h), a moment with its zone, or never; 90d without it.")
-@click.option("--lanes", help="It may enqueue and claim in these lanes only, separated by commas.")
-@click.option("--kinds", help="It may enqueue and claim these kinds only, separated by commas.")
+@click.option("--tenant", help="Its tenant; default: `default`, or your own over a server.")
+@click.option("--name", help="Name shown as the actor in jobs and in the audit log.")
+@click.option("--expires", help="When it expires: after 30d or 12h, at a time with its zone, or never; default: 90d.")
+@click.option("--lanes", help="Restrict it to these lanes, separated by commas.")
+@click.option("--kinds", help="Restrict it to these kinds, separated by commas.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file, not to the screen."
 )
@@ -89,7 +89,7 @@ def _names(text: str | None) -> list[str] | None:
 
 
 @token.command(name="list")
-@click.option("--tenant", help="Of this tenant only.")
+@click.option("--tenant", help="Count only this tenant.")
 @json_option
 @with_queue
 async def list_tokens(queue: "Queue", tenant: str | None, as_json: bool) -> None:

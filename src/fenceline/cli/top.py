@@ -24,7 +24,7 @@ LAST_SECONDS = 5.0
 
 @click.command()
 @setting_option(
-    "--interval", key="top.interval", type=click.FloatRange(0.1, 60), default=1.0, help="Seconds between looks."
+    "--interval", key="top.interval", type=click.FloatRange(0.1, 60), default=1.0, help="Seconds between refreshes."
 )
 @with_queue
 async def top(queue: Queue, interval: float) -> None:

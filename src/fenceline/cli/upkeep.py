@@ -22,9 +22,9 @@ DAY_SECONDS = 86400
 @json_option
 @with_queue
 async def prune(queue: "Queue", limit: int, as_json: bool) -> None:
-    """Forget finished jobs whose retention is over.
+    """Delete finished jobs past their retention.
 
-    Workers do this once a minute. A day whose jobs are all over is dropped whole; elsewhere rows are deleted.
+    Workers do this once a minute. A day without jobs to keep is dropped whole; elsewhere rows are deleted.
     """
     total = 0
     with console(stderr=True).status("pruning …") as status:
@@ -41,9 +41,9 @@ async def prune(queue: "Queue", limit: int, as_json: bool) -> None:
 @json_option
 @with_queue
 async def sweep(queue: "Queue", as_json: bool) -> None:
-    """Take back the jobs of workers that are gone.
+    """Return the jobs of dead workers to the queue.
 
-    Also those whose cancel grace is over, and those that their lane calls stale. Workers do this twice a second.
+    Also jobs whose cancel grace period is over, and jobs that are stale. Workers do this twice a second.
     """
     swept = await queue.sweep()
     if as_json:
@@ -53,10 +53,10 @@ async def sweep(queue: "Queue", as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--days", type=click.FloatRange(min=0), help="How many days finished jobs are kept; 0.5 is twelve hours.")
+@click.option("--days", type=click.FloatRange(min=0), help="Days to keep finished jobs; 0.5 is twelve hours.")
 @click.option("--kind", help="For this kind; default: all kinds.")
-@click.option("--status", type=click.Choice(get_args(FinalStatus)), help="Only jobs of the kind that ended like this.")
-@click.option("--reset", is_flag=True, help="Back to what the kind's decorator says, or the default.")
+@click.option("--status", type=click.Choice(get_args(FinalStatus)), help="Only jobs that ended with this status.")
+@click.option("--reset", is_flag=True, help="Remove the setting; the kind's own or the default applies.")
 @json_option
 @with_queue
 async def retention(
@@ -64,7 +64,8 @@ async def retention(
 ) -> None:
     """Show or set how long finished jobs are kept.
 
-    Without options it shows. `--days 30 --kind ingest --status failed` keeps failed jobs of one kind for a month.
+    Without options it shows the settings. `--days 30 --kind ingest --status failed` keeps failed jobs of one kind for
+    a month.
     """
     if days is not None or reset:
         if days is not None and reset:
@@ -85,15 +86,16 @@ async def retention(
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(min=0), help="How many unfinished jobs a tenant may have.")
+@click.option("--jobs", type=click.IntRange(min=0), help="Most unfinished jobs a tenant may have.")
 @click.option("--tenant", help="For this tenant; default: all tenants.")
-@click.option("--reset", is_flag=True, help="Take the limit away.")
+@click.option("--reset", is_flag=True, help="Remove the limit.")
 @json_option
 @with_queue
 async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bool, as_json: bool) -> None:
     """Show or set how many unfinished jobs a tenant may have.
 
-    Without options it shows. Over its limit, new jobs of the tenant are refused; children, retries and schedules go on.
+    Without options it shows the limits. Over its limit, new jobs of the tenant are refused; children, retries and
+    schedules go on.
     """
     if jobs is not None or reset:
         if jobs is not None and reset:
@@ -115,16 +117,14 @@ async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bo
 
 
 @click.command()
-@click.option(
-    "--by-other/--by-anybody", default=None, help="Whether whoever enqueued a job may not, or may, approve it."
-)
+@click.option("--by-other/--by-anybody", default=None, help="Whether someone else must approve a job, or anybody may.")
 @json_option
 @with_queue
 async def approval(queue: "Queue", by_other: bool | None, as_json: bool) -> None:
     """Show or set who may approve jobs that need it.
 
-    Without options it shows. By default it must be somebody else than the one who enqueued the job; whoever works alone
-    says --by-anybody.
+    Without options it shows the setting. By default it must be someone other than who enqueued the job. If you work
+    alone, use --by-anybody.
     """
     if by_other is not None:
         await queue.set_approval(by_other=by_other)
@@ -132,4 +132,4 @@ async def approval(queue: "Queue", by_other: bool | None, as_json: bool) -> None
     if as_json:
         print_json({"by_other": now})
     else:
-        click.echo("by somebody else than the one who enqueued the job" if now else "by anybody who may approve")
+        click.echo("by someone other than who enqueued the job" if now else "by anybody who may approve")

@@ -17,12 +17,24 @@ from fenceline.cli.settings import setting_option
 @dsn_option
 @not_over_http
 @setting_option("--lanes", key="worker.lanes", help="Lanes to serve, separated by commas; default: all.")
-@setting_option("--name", key="worker.name", help="Its name for people; default: host and process id.")
-@setting_option("--labels", key="worker.labels", help="name=value, separated by commas.")
-@setting_option("--processes", key="worker.processes", default=1, help="Child processes.")
+@setting_option("--name", key="worker.name", help="Name to show; default: host and process id.")
+@setting_option(
+    "--labels", key="worker.labels", help="Labels as name=value, separated by commas; jobs can require them."
+)
+@setting_option(
+    "--processes",
+    key="worker.processes",
+    default=1,
+    help="Child processes that run handlers; one per core for CPU-bound work.",
+)
 @setting_option("--concurrency", key="worker.concurrency", default=100, help="Async handlers at a time, per process.")
 @setting_option("--threads", key="worker.threads", default=10, help="Blocking handlers at a time, per process.")
-@setting_option("--isolated", key="worker.isolated", default=2, help="Processes for isolated handlers, per process.")
+@setting_option(
+    "--isolated",
+    key="worker.isolated",
+    default=2,
+    help="Isolated handlers at a time, per process, each in a separate process.",
+)
 @setting_option(
     "--transactions",
     key="worker.transactions",
@@ -36,7 +48,12 @@ from fenceline.cli.settings import setting_option
 @click.option("--once", is_flag=True, help="Run one job and exit: 0 success, 1 failure, 2 nothing to do.")
 @click.option("--empty-exit", default=2, show_default=True, help="Exit code of --once when there is nothing to do.")
 @log_options("worker")
-@setting_option("--metrics-host", key="worker.metrics_host", default="127.0.0.1", help="Where the metrics are served.")
+@setting_option(
+    "--metrics-host",
+    key="worker.metrics_host",
+    default="127.0.0.1",
+    help="Address to serve Prometheus metrics on; 0.0.0.0 for all interfaces.",
+)
 @setting_option(
     "--metrics-port",
     key="worker.metrics_port",

@@ -9,11 +9,11 @@ from fenceline.model.records import WorkerRecord
 
 
 @click.command()
-@click.option("--stopped", is_flag=True, help="Also those that stopped or were lost, the last 100.")
+@click.option("--stopped", is_flag=True, help="Include the last 100 that stopped or were lost.")
 @json_option
 @with_queue
 async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
-    """List the workers, and what they hold."""
+    """List workers and the jobs they hold."""
     found = await queue.workers(stopped=stopped)
     if as_json:
         print_json({"items": found})
@@ -51,7 +51,7 @@ def _state(worker: WorkerRecord, *, gone: bool, late: bool) -> str:
 
 
 @click.command()
-@click.option("--reason", help="Why; kept in the audit.")
+@click.option("--reason", help="Reason, recorded in the audit log.")
 @with_queue
 async def drain(queue: Queue, reason: str | None) -> None:
     """Refuse new jobs from outside.

@@ -48,8 +48,9 @@ MiddlewareT = TypeVar("MiddlewareT", bound=BlockingMiddleware)
 class Fenceline:
     """A queue: its database, its handlers, its jobs and lanes.
 
-    `dsn`: a PostgreSQL database, else `$FENCELINE_DSN`, else an embedded PostgreSQL in `./.fenceline/`, which migrates
-    itself on first use. Connections are made when they are first needed, per event loop, at most `pool_size`.
+    `dsn` is a PostgreSQL database. Without it, `$FENCELINE_DSN` is used, or else an embedded PostgreSQL in
+    `./.fenceline/`, which migrates itself on first use. Connections are opened when needed, at most `pool_size` per
+    event loop.
 
         app = Fenceline()
 
@@ -72,23 +73,24 @@ class Fenceline:
         delivery: "str | BackendFactory | None" = None,
         extra_args: Literal["refuse", "ignore"] = "refuse",
     ) -> None:
-        """`tracing`: OpenTelemetry spans for enqueues and runs; None: when the program has configured an SDK.
+        """`tracing`: OpenTelemetry spans for enqueues and runs. None: if the program has configured an SDK.
 
-        `credentials`: turns the `identity` of a job into temporary credentials where it runs (`fenceline.credentials`).
+        `credentials`: exchanges the `identity` of a job for temporary credentials just before it runs
+        (`fenceline.credentials`).
 
-        `codec`: encrypts args, results, errors, logs, steps and checkpoints before they are stored: a `Fernet` or
-        `MultiFernet` of `cryptography`, say. None: one with the keys in `$FENCELINE_KEYS`, where that is set.
+        `codec`: encrypts args, results, errors, logs, steps and checkpoints before they are stored, for example a
+        `Fernet` or `MultiFernet` of `cryptography`. None: one with the keys in `$FENCELINE_KEYS`, if set.
 
-        `actor`: who enqueues and operates with this app, `created_by` of its jobs. None: the user at this host.
+        `actor`: who enqueues and operates with this app; `created_by` of its jobs. None: the OS user and host.
 
-        `delivery`: how jobs reach workers, in lanes that say nothing themselves: "postgres", "arq" (messages in the
-        Redis at `$FENCELINE_REDIS_URL`), "inline" (an enqueue runs the job here, for tests), or a class of your own
-        (`fenceline.backends.contract.Backend`). None: `$FENCELINE_DELIVERY`, else "postgres". Raises
+        `delivery`: how jobs reach workers, in lanes without a setting of their own: "postgres", "arq" (messages in the
+        Redis at `$FENCELINE_REDIS_URL`), "inline" (an enqueue runs the job in this process, for tests), or your own
+        class (`fenceline.backends.contract.Backend`). None: `$FENCELINE_DELIVERY`, or "postgres". Raises
         BackendMisconfigured.
 
-        `extra_args`: what happens to a job with args that its handler here does not know, as in a deployment with old
-        and new workers side by side: "refuse" leaves it to a worker whose handler takes them (and fails it when there
-        is none), "ignore" runs it without them. `@app.job(extra_args=…)` says it for one kind.
+        `extra_args`: what to do with a job whose args the handler does not know, which happens while old and new
+        workers run side by side. "refuse" leaves it to a worker whose handler accepts them, and fails it if there is
+        none; "ignore" runs it without them. `@app.job(extra_args=…)` sets it for one kind.
         """
         check_extra_args(extra_args)
         self._parts = AppParts(
@@ -132,14 +134,15 @@ class Fenceline:
         windows: Sequence[Mapping[str, str]] = (),
         **options: Unpack[EnqueueOptions],
     ) -> ScheduleDecorator:
-        """Enqueue jobs by the clock: above `@app.job`, or with `kind=` as a call. See `ScheduleSettings`.
+        """Enqueue jobs at fixed times: a decorator above `@app.job`, or with `kind=` a plain call.
 
             @app.schedule("0 3 * * *", timezone="Europe/Berlin")
             @app.job
             async def report() -> None: ...
 
-        The schedule is known to the database when a worker of the app has started. Its name defaults to the kind. What
-        an operator says about it there is stronger than what stands here. Raises InvalidSchedule.
+        Give `cron` or `every` (seconds). `name` defaults to the kind; `args` and further options are those of its jobs.
+        `misfire`, `misfire_limit` and `windows` are explained at `ScheduleSettings`. The schedule is registered when a
+        worker of the app starts. Settings of operators override these. Raises InvalidSchedule.
         """
         settings: ScheduleSettings = {
             "cron": cron, "every": every, "args": args, "timezone": timezone, "misfire": misfire,
@@ -206,7 +209,10 @@ class Fenceline:
     def group(
         self, name: str | None = None, *, tenant: str | None = None, actor: str | None = None, connection: Any = None
     ) -> Group:
-        """Jobs that belong together, enqueued together when the block ends. See `Group`."""
+        """Jobs that belong together, enqueued in one statement when the block ends. See `Group`.
+
+        `tenant` and `actor` apply to all of them; `connection` enqueues them in your transaction.
+        """
         return Group(
             self._parts.database, self._parts.handlers, name, tenant=tenant, actor=actor, connection=connection
         )
@@ -251,15 +257,18 @@ class Fenceline:
         labels: Mapping[str, str] | None = None,
         import_name: str | None = None,
     ) -> None:
-        """Run jobs of some lanes, or of all, in this process until cancelled.
+        """Run jobs of the given lanes (default: all) in this process until cancelled.
 
-        At a time it runs so many async handlers (`concurrency`), blocking ones (`threads`), isolated ones and
-        `ctx.transaction()` blocks. `grace_seconds` is what handlers have to finish when it is cancelled. Jobs can be
-        addressed to a worker by its `name` or `labels`.
+        It runs up to `concurrency` async handlers, `threads` blocking ones, `isolated` ones in separate processes and
+        `transactions` blocks of `ctx.transaction()` at a time. It claims and finishes up to `batch` jobs per statement.
 
-        `import_name`, as "module:attribute", is where other processes can import the app. Isolated handlers need it,
-        and so do jobs that shared a process with a crash if they are to be rerun alone.
-        For a process of its own, with supervisor and several children, use `fenceline worker`.
+        When it is cancelled, handlers have `grace_seconds` to finish. If it cannot renew its lease for `lease_seconds`,
+        its jobs go to others. Jobs can be addressed to a worker by its `name` or `labels`.
+
+        `import_name`, such as "module:attribute", tells other processes where to import the app. Isolated handlers need
+        it, and so does rerunning suspects of a crash alone.
+
+        For a separate program with a supervisor and several processes, use `fenceline worker`.
         """
         # The layers point the other way; this one call is the convenience of having it on the app.
         from fenceline.model.worker_settings import WorkerSettings  # noqa: PLC0415 - as above

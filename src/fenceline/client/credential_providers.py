@@ -28,7 +28,10 @@ class CredentialProvider(Protocol):
     """What `Fenceline(credentials=…)` takes: any object with this verb."""
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:
-        """Temporary credentials for an identity. Whatever it raises fails the attempt, with code `credentials`."""
+        """Temporary credentials for an identity, which a job of this `tenant` and `kind` asks for.
+
+        Whatever it raises fails the attempt, with code `credentials`.
+        """
         ...
 
 

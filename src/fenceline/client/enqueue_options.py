@@ -1,4 +1,4 @@
-"""What may be said about a job besides its kind and args: the names of HTTP's enqueue body."""
+"""The options of an enqueue, named as in HTTP's enqueue body."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -27,67 +27,67 @@ class HasMembers(Protocol):
 
 
 class After(TypedDict, total=False):
-    """Jobs to wait for, and what must have become of them."""
+    """Jobs to wait for, and how they must have ended."""
 
     jobs: Sequence[HasId | str]
     """Handles, records or ids. All of them are waited for."""
     group: str
     """The name of a group: all of its jobs are waited for."""
     policy: Literal["success", "always"]
-    """All must succeed, else the job is cancelled ("success", the default); or all must have ended ("always")."""
+    """`"success"` (default): all must succeed, otherwise the job is cancelled. `"always"`: all must have ended."""
 
 
 class EnqueueOptions(TypedDict, total=False):
-    """Every option of an enqueue; all may be left out."""
+    """The options of an enqueue. All are optional."""
 
     lane: str
-    """The lane it runs in. Else the lane that lists the kind, else the decorator's, else `default`."""
+    """The lane to run in. Default: the lane that lists the kind, then the decorator's, then `default`."""
     priority: int
-    """Higher is sooner, -32768 to 32767. Else the decorator's, else the lane's default, else 0."""
+    """-32768 to 32767, higher is sooner. Default: the decorator's, then the lane's default, then 0."""
     run_at: datetime
-    """Not before this moment, which must have a timezone."""
+    """The earliest time to start, with a time zone."""
     run_in: float | timedelta
-    """Not before so many seconds, or a timedelta, from the enqueue, by the database's clock."""
+    """The delay before it may start: seconds or a timedelta, by the database's clock."""
     expires_at: datetime
-    """Cancelled, code `expired`, if it has not started by then."""
+    """If it has not started by then, it is cancelled with code `expired`."""
     dedupe_key: str
-    """While a job of the tenant with this key waits, the enqueue returns that job and makes none."""
+    """While a job of the tenant with this key is waiting, the enqueue returns that job and creates none."""
     dedupe_until: Literal["claimed", "finished"]
-    """How long the dedupe key is taken: until a worker has the job (the default), or until it has ended."""
+    """How long the dedupe key is taken: until the job is claimed (the default) or has ended."""
     idempotency_key: str
-    """The same enqueue sent again within a day returns the first job, whatever became of it."""
+    """The same enqueue sent again within a day returns the first job, even if it has finished."""
     max_attempts: int
-    """How often it is tried, 1 to 1000. Else the decorator's `retry`, else 3."""
+    """How many attempts it gets, 1 to 1000. Default: the decorator's `retry`, then 3."""
     labels: Mapping[str, str]
     """Names and values to find it by: in lists, bulk actions, streams and the dashboard."""
     resource_lock: str
-    """A lock that the job holds from the enqueue to its end. Another enqueue with it raises ResourceLocked."""
+    """A lock that the job holds from its enqueue to its end. A second enqueue with it raises ResourceLocked."""
     key: str
-    """Jobs of the tenant with the same key run one at a time, in order; the others wait outside the lane's slots."""
+    """Jobs of the tenant with the same key run one at a time, in order; the others wait without using a slot."""
     key_limit: int
-    """How many jobs with the key may run at a time, 1 (the default) to 10000."""
+    """How many jobs with the key may run at once, 1 (the default) to 10000."""
     needs_approval: bool
-    """It waits until somebody else approves it."""
+    """It waits until someone other than its creator approves it."""
     snapshot: Any
-    """What the job was planned with, kept with it and its hash; the handler reads `ctx.job.snapshot`."""
+    """Configuration to store with the job, and its hash; the handler reads `ctx.job.snapshot`."""
     requires_hash: str | HasId | Mapping[str, str]
-    """A hash, or the job whose snapshot has it. It fails, code `plan_hash_mismatch`, if its own has another."""
+    """A hash, or a job whose snapshot has it. If this job's snapshot differs, it fails: `plan_hash_mismatch`."""
     after: HasId | Sequence[HasId | str] | After | HasMembers
     """Jobs that must end first: a handle, several, a group, or an `After` with a policy."""
     identity: str
-    """Whose credentials the handler gets, by the app's provider: `ctx.credentials`."""
+    """The identity whose credentials the app's provider gives the handler: `ctx.credentials`."""
     runner: str | Mapping[str, str]
-    """The name of the worker or runner that is to run it, or labels that whoever runs it must have."""
+    """The name of the worker or runner that must run it, or labels that it must have."""
     tenant: str
-    """Whom it belongs to; else `default`. Over HTTP the token says it."""
+    """The tenant it belongs to; `default` if omitted. Over HTTP the token decides."""
     timeout: float
-    """Seconds that an attempt may take; then it fails, code `timeout`. Else the decorator's, else unlimited."""
+    """Seconds an attempt may take before it fails with code `timeout`. Default: the decorator's, then no limit."""
     retry: Retry | int
-    """When it is tried again, or just how many attempts there are. Else the decorator's."""
+    """The retry policy, or only the number of attempts. Default: the decorator's."""
     actor: str
-    """Who enqueues: `created_by` of the job. Else the app's."""
+    """Who enqueues it, shown as `created_by`. Default: the app's actor."""
     connection: Any
-    """Your transaction, to enqueue in: asyncpg, psycopg, a SQLAlchemy Connection or Session, Django's connection."""
+    """Enqueue in the transaction of this asyncpg, psycopg, SQLAlchemy or Django connection or session."""
 
 
 KNOWN = frozenset(EnqueueOptions.__annotations__)

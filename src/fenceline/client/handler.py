@@ -90,13 +90,13 @@ class Handler(Generic[P, R]):
         )
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
-        """Enqueue one job; the arguments are the handler's own. See `Enqueuer.enqueue`."""
+        """Enqueue one job with the handler's arguments, and return its handle. Raises InvalidArgs."""
         return await self._plain.enqueue(*args, **kwargs)
 
     async def enqueue_many(
         self, many: Iterable[Mapping[str, Any]], each: Iterable[EnqueueOptions] | None = None
     ) -> list[Job[R]]:
-        """Enqueue a job per mapping of args in one statement. See `Enqueuer.enqueue_many`."""
+        """Enqueue one job per mapping of args, in one statement; `each` has options for each of them."""
         return await self._plain.enqueue_many(many, each)
 
     @property

@@ -130,9 +130,10 @@ class Job(Generic[R_co]):
         grace_seconds: float | None = None,
         actor: str | None = None,
     ) -> Status:
-        """Cancel the job: at once if no worker holds it, else by asking the handler to stop within the grace period.
+        """Cancel the job: at once if no worker holds it, otherwise by asking its handler to stop.
 
-        With `force` the fence is rotated at once. Returns the status afterwards; raises WrongStatus when it is over.
+        The handler has `grace_seconds` (30 by default) to do so; with `force` it loses its claim at once. Returns the
+        status afterwards. Raises WrongStatus if the job has ended.
         """
         return await self._get_database().call(
             calls.jobs.cancel_job(

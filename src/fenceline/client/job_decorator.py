@@ -29,40 +29,40 @@ class JobSettings(TypedDict, total=False):
     """What `@app.job(…)` can be told; all of it may be left out."""
 
     kind: str | None
-    """The name that its jobs are enqueued under; else the function's name."""
+    """The name its jobs are enqueued under. Default: the name of the function."""
     lane: str | None
-    """The lane of its jobs. A lane that lists the kind in the database is stronger; an enqueue is stronger still."""
+    """The lane of its jobs. A lane that lists the kind in the database overrides it, and so does an enqueue."""
     priority: int | None
-    """The priority of its jobs, unless the enqueue says another."""
+    """The priority of its jobs, unless the enqueue sets one."""
     timeout: float | None
-    """Seconds that an attempt may take; then it fails, code `timeout`. Else unlimited."""
+    """Seconds an attempt may take before it fails with code `timeout`. Default: no limit."""
     retry: Retry | int | None
-    """When a failed job is tried again, or just how many attempts there are. Else 3, as `Retry()` has it."""
+    """The retry policy, or only the number of attempts. Default: `Retry()`, three attempts."""
     validate: Callable[..., object] | None
-    """Called with the args before an enqueue; may raise NotFound or ValueError, and then nothing is enqueued."""
+    """Called with the args before an enqueue. If it raises NotFound or ValueError, nothing is enqueued."""
     on_shutdown: Literal["release", "fail"]
-    """When its worker must stop and the handler does not end in time: back to the queue (the default), or failed."""
+    """If its worker must stop before it ends: return the job to the queue (the default), or fail it."""
     isolated: bool
-    """Run it in a process of its own, which is killed when it exceeds its timeout or ignores a cancel."""
+    """Run it in a separate process, which is killed if it exceeds its timeout or ignores a cancel."""
     memory_limit_mb: int | None
-    """With `isolated`: what it may take beyond the loaded app. More raises MemoryError, code `memory_limit`."""
+    """With `isolated`: memory it may use on top of the loaded app. Using more fails with code `memory_limit`."""
     aliases: Sequence[str]
-    """Kinds that the handler was known under before: their jobs are run too."""
+    """Former names of the kind: their jobs run too."""
     needs_approval: bool
-    """Its jobs wait until somebody else approves them, whoever enqueues them and whatever is asked for."""
+    """Its jobs always wait until someone other than their creator approves them."""
     identities: Mapping[str, Sequence[str]] | None
-    """Who may name which `identity`: `{"tenant:acme": ["billing"], "role:operator": ["*"]}`. None: everybody any."""
+    """Who may name which `identity`: `{"tenant:acme": ["billing"], "role:operator": ["*"]}`. None: no restriction."""
     extra_args: Literal["refuse", "ignore"]
-    """A job with args that this handler does not know: left to workers of another version, or run without them."""
+    """Args this handler does not know: leave the job to workers of another version, or run it without them."""
 
 
 class BatchSettings(JobSettings, total=False):
     """As `JobSettings`, for a handler that takes many jobs at a time (docs/guides/batch.md)."""
 
     batch: Required[int]
-    """So many jobs at most are given to one call of the handler, which takes a `list[BatchItem[…]]`."""
+    """The most jobs per call of the handler, which takes a `list[BatchItem[…]]`."""
     batch_wait: float
-    """So many seconds the first of them waits for the others; a full batch does not wait. Else 0.1."""
+    """Seconds the first job waits for others; a full batch does not wait. Default: 0.1."""
 
 
 class JobDecorator:
@@ -119,7 +119,7 @@ def _checked(settings: Mapping[str, Any]) -> HandlerSettings:
         raise TypeError(f"@app.job has no setting {', '.join(unknown)}: use {', '.join(known)}")
     isolated, memory_limit_mb = settings.get("isolated", False), settings.get("memory_limit_mb")
     if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
-        raise ValueError("memory_limit_mb needs isolated=True and at least 1: only a process of its own has a limit")
+        raise ValueError("memory_limit_mb needs isolated=True and at least 1: only a separate process can have a limit")
     aliases, validate = settings.get("aliases", ()), settings.get("validate")
     if isinstance(aliases, str):
         raise TypeError(f"aliases={aliases!r} is a single string: use a list of kinds")

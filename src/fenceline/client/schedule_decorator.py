@@ -23,23 +23,23 @@ class ScheduleSettings(TypedDict, total=False):
     """Every setting of a schedule. None takes an operator's word back: then the code's counts, or the default."""
 
     kind: str | None
-    """The kind of its jobs."""
+    """The kind of job that the schedule enqueues."""
     args: Mapping[str, Any] | None
-    """The args of its jobs."""
+    """Args of the jobs that the schedule enqueues."""
     options: EnqueueOptions | None
-    """Options of its jobs, as for an enqueue."""
+    """Enqueue options of these jobs, such as `lane` or `key`."""
     cron: str | None
     """Five fields, in the schedule's timezone. Either this or `every`."""
     every: int | None
-    """Seconds between ticks, which are at whole multiples of them since 1970."""
+    """Seconds between ticks, which fall on whole multiples since 1970."""
     timezone: str | None
-    """The zone of `cron` and `windows`; else UTC."""
+    """The time zone of `cron` and `windows`. Default: UTC."""
     misfire: Misfire | None
-    """What becomes of ticks that nobody was there for: "skip", "once" for all of them (the default), or "all"."""
+    """What to do about missed ticks: "skip" them, run "once" for all (the default), or run "all"."""
     misfire_limit: int | None
-    """With "all": at most the latest so many; else 10."""
+    """With "all": how many of the latest ticks to run at most. Default: 10."""
     windows: Sequence[Mapping[str, str]] | None
-    """When it does not fire: `{"days": "mon-fri", "from": "22:00", "to": "04:00"}`."""
+    """Times at which it does not fire: `{"days": "mon-fri", "from": "22:00", "to": "04:00"}`."""
     paused: bool | None
     """It does not fire until it is resumed."""
 

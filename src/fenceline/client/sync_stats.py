@@ -19,7 +19,7 @@ class SyncStatistics:
         self._get_database = get_database
 
     def backlog(self, tenant: str | None = None) -> Stats[Backlog]:
-        """What waits, by kind and lane."""
+        """Waiting jobs, by kind and lane."""
         return self._get_database().call(calls.stats.stats_backlog(tenant))
 
     def active(
@@ -32,7 +32,10 @@ class SyncStatistics:
         phase: str | None = None,
         limit: int = 100,
     ) -> Stats[ActiveJob]:
-        """Jobs that workers hold, those held longest first, with phase and progress."""
+        """Jobs that workers hold, the longest held first, at most `limit`, with phase and progress.
+
+        Filtered by `kinds`, `lanes`, `labels` and `phase`.
+        """
         return self._get_database().call(
             calls.stats.stats_active(
                 tenant,
@@ -45,13 +48,13 @@ class SyncStatistics:
         )
 
     def errors(self, tenant: str | None = None, *, seconds: float = 3600) -> Stats[ErrorRate]:
-        """Of the jobs that ended within the last seconds, by kind: how many failed or had errors."""
+        """How many jobs of each kind ended within the last `seconds`, and how many of them failed or had errors."""
         return self._get_database().call(calls.stats.stats_errors(tenant, seconds=seconds))
 
     def throughput(
         self, tenant: str | None = None, *, seconds: float = 3600, bucket_seconds: float = 60
     ) -> Stats[Throughput]:
-        """Jobs that ended within the last seconds, per tenant and span of time."""
+        """Jobs that ended within the last `seconds`, per tenant and `bucket_seconds`."""
         return self._get_database().call(
             calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds)
         )
@@ -64,7 +67,7 @@ class SyncStatistics:
         kinds: Sequence[str] | None = None,
         limit: int = 20,
     ) -> Stats[SlowJob]:
-        """The jobs that take longest now, or took within the last seconds."""
+        """The slowest jobs of these `kinds` that are running or ended within the last `seconds`, at most `limit`."""
         return self._get_database().call(
             calls.stats.stats_slow(tenant, seconds=seconds, kinds=None if kinds is None else [*kinds], limit=limit)
         )

@@ -87,5 +87,8 @@ class AttemptFacts:
         self._session.raise_if_cancelled()
 
     def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
-        """Add a line to the job's log; it is written within a second, in order. Very long lines are cut and say so."""
+        """Add a line to the job's log, with a `level` and any fields. It is written within a second, in order.
+
+        Very long lines are cut and marked.
+        """
         self._session.log(str(message), level, fields)

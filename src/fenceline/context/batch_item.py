@@ -63,7 +63,7 @@ class BatchItem(Generic[T]):
         return self._part.session.cancelled
 
     def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
-        """Add a line to this job's log."""
+        """Add a line to this job's log, with a `level` and any fields."""
         self._part.session.log(str(message), level, fields)
 
     def succeed(self, result: Any = None) -> None:

@@ -30,7 +30,7 @@ async def add_children(
             "connection= cannot be used here: children are made in the transaction that ends the attempt"
         )
     if "actor" in options:
-        raise InvalidOption("actor= cannot be used here: children are made in the name of whoever made their parent")
+        raise InvalidOption("actor= cannot be used here: children have the actor of their parent")
     handler = _handler_of(session, kind)
     if handler is None:
         assert isinstance(kind, str)  # noqa: S101 - else it would be the handler
@@ -85,4 +85,4 @@ def _handler_of(session: "Session", kind: "str | Handler[..., Any]") -> "Handler
 
 
 def _no_database() -> Any:
-    raise InvalidOption("this handle has only an id: the handler runs without a database of its own")
+    raise InvalidOption("this handle has only an id: the handler runs without a database")

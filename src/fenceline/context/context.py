@@ -110,12 +110,12 @@ class Context(AttemptFacts):
     async def sleep(
         self, seconds: float | timedelta = 0, *, minutes: float = 0, hours: float = 0, days: float = 0
     ) -> None:
-        """Wait without holding a slot: the attempt ends, and the handler is run again when the time has come.
+        """Wait without holding a slot: the attempt ends, and the handler runs again when the time has come.
 
-            await ctx.sleep(hours=3)
+            await ctx.sleep(hours=3)  # seconds, minutes, hours and days add up
 
-        What was done in steps is not done again, and the rest of the code before the wait is: put it in steps. The
-        wait uses no attempt up. `jobs run-now` ends it. Locks of `lock` are given back, keys and resource locks kept.
+        Finished steps are not repeated, but the other code before the wait is. A wait uses up no attempt, and
+        `jobs run-now` ends it. Locks of `lock` are released; keys and resource locks are kept.
         """
         duration = waits.sleep_seconds(seconds, minutes, hours, days)
         waits.conclude(await waits.begin(self._session, "sleep", None, duration), None, duration)
@@ -134,9 +134,9 @@ class Context(AttemptFacts):
     async def callback_url(self, signal: str, *, expires_in: float | timedelta = waits.CALLBACK_SECONDS) -> str:
         """A URL to which an outside system posts once, to send this job a signal with the body as payload.
 
-        It is a secret, good for one use until it expires, and the database keeps only its hash. Make it in the step
-        that hands it over, so that a later attempt does not make another. Needs `$FENCELINE_PUBLIC_URL`, where the
-        server is reached. Raises InvalidOption, InvalidName.
+        It is secret, works once, and expires after `expires_in` (a week by default); only its hash is stored. Create it
+        in the step that hands it over, so that a later attempt does not create another. Needs `$FENCELINE_PUBLIC_URL`,
+        the address of the server. Raises InvalidOption, InvalidName.
         """
         return await waits.callback_url(self._session, signal, expires_in)
 

@@ -32,11 +32,11 @@ class Items:
         return counts
 
     async def skip(self, *items: str, reason: str) -> dict[str, int]:
-        """These are left out, and why."""
+        """Mark items as skipped, with the `reason`."""
         return await self._move("skipped", _checked(items), str(reason))
 
     async def fail(self, *items: str, error: str | BaseException) -> dict[str, int]:
-        """These failed: they are among the job's `errors`, and it goes on."""
+        """Mark items as failed, with the `error`: they become the job's `errors`, and the handler goes on."""
         why = f"{type(error).__name__}: {message_of(error)}" if isinstance(error, BaseException) else str(error)
         counts = await self._move("failed", _checked(items), why)
         for item in items:
@@ -52,5 +52,5 @@ class Items:
 def _checked(items: tuple[str, ...]) -> list[str]:
     for item in items:
         if not isinstance(item, str):
-            raise TypeError(f"an item is a text, not {item!r}: give each item as an argument of its own")
+            raise TypeError(f"an item is a text, not {item!r}: pass each item as a separate argument")
     return list(items)

@@ -37,7 +37,7 @@ class Steps:
             if done["args_hash"] is not None and done["args_hash"] != step.args_hash:
                 raise StepMismatch(
                     f"step {step.name!r} was done before with other arguments: the handler has changed, or takes its "
-                    "steps in another order. Give each use of a step a name of its own"
+                    "steps in another order. Give each use of a step its own name"
                 )
             step.keep(done["result"])
         return step

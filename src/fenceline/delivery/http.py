@@ -45,7 +45,7 @@ _VERDICTS: Mapping[str, Verdict] = {"already": "already", "finalizer_missing": "
 
 
 class HttpDelivery:
-    cannot = ("over HTTP there is no ctx.transaction(): let a finalizer of the kind write the result",)
+    cannot = ("ctx.transaction() does not work over HTTP: let a finalizer of the kind write the result",)
     is_deaf = False
     leases: Literal["postgres", "http"] = "http"
     turn_seconds = TURN_SECONDS

@@ -108,7 +108,7 @@ def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs:
     """Run a task: in a thread, and on an event loop there if it is async."""
     found = import_string(task)
     if not isinstance(found, Task):
-        raise Fail(f"{task} is no task any more")
+        raise Fail(f"{task} is no longer a task")
     owner = found.using(backend=backend).get_backend()
     result = owner.get_result(str(ctx.job))
     task_started.send(type(owner), task_result=result)

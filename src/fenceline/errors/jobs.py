@@ -54,7 +54,7 @@ class JobNotSuccessful(FencelineError):
 
 
 class JobFailed(JobNotSuccessful):
-    """The job failed for good."""
+    """The job whose result was awaited has failed permanently; `error` has its code and message."""
 
 
 class JobCancelled(JobNotSuccessful):

@@ -10,15 +10,15 @@ class Retry:
     """A retry policy: how often a job is tried, and how long it waits in between."""
 
     max_attempts: int = 3
-    """How often it is tried, the first time included."""
+    """How many attempts there are, including the first."""
     backoff: Literal["quadratic", "exponential", "fixed"] | Sequence[float] = "quadratic"
-    """Seconds after attempt n: base × n²; base × 2ⁿ⁻¹; base; or of a list the nth, then its last."""
+    """Delay after attempt n: base × n², base × 2ⁿ⁻¹, base, or the nth entry of a list (then its last)."""
     base: float = 2.0
-    """The seconds that `backoff` starts from."""
+    """The seconds that `backoff` multiplies, see above."""
     jitter: float = 0.1
-    """Adds up to that share of the delay, so that jobs that failed together do not come back together."""
+    """Adds up to this share of the delay, so that jobs that failed together do not retry together."""
     max_delay: float = 86_400.0
-    """The longest delay, in seconds."""
+    """The longest wait between two attempts, in seconds; `backoff` never exceeds it."""
 
     def __post_init__(self) -> None:
         if self.max_attempts < 1:

@@ -61,8 +61,8 @@ class VerdictView(View):
     job: str
     attempt_id: UUID
     verdict: Literal["accepted", "already", "stale", "forbidden", "not_found", "finalizer_missing"]
-    final: bool | None = Field(default=None, description="Of a failure: whether that was the job's end.")
-    asked: str | None = Field(default=None, description="Of a failure: as what the attempt ended.")
+    final: bool | None = Field(default=None, description="Of a failure: whether the job has ended.")
+    asked: str | None = Field(default=None, description="Of a failure: the outcome of the attempt.")
     next_seconds: float | None = Field(default=None, description="Of a failure: seconds until the job runs again.")
 
 

@@ -92,7 +92,7 @@ async def own_attempt(request: ApiRequest, job: str, attempt: str | None) -> tup
     return job_id, attempt_id or NO_ATTEMPT
 
 
-async def execute(request: ApiRequest, job: str, attempt: str | None, name: str, /, **values: Any) -> Any:
+async def ask(request: ApiRequest, job: str, attempt: str | None, name: str, /, **values: Any) -> Any:
     """Carry out an operation of the state machine for an attempt. It fences by itself."""
     job_id, attempt_id = await own_attempt(request, job, attempt)
     async with _noting(request, job_id, attempt_id, name):
@@ -126,7 +126,7 @@ def _text(value: Any) -> str | None:
 
 @routes.put("/v1/jobs/{id}/status", **_writes("finalizer_missing", model=JobView))
 async def put_status(request: ApiRequest, id: str, body: StatusBody, attempt: AttemptId = None) -> Response:
-    """Say that the handler has started, or how it ended. The same end sent again is answered like the first."""
+    """Report that the handler has started, or how it ended. The same end sent again is answered like the first."""
     job_id, attempt_id = await own_attempt(request, id, attempt)
     match body.status:
         case "running":
@@ -146,7 +146,7 @@ async def put_status(request: ApiRequest, id: str, body: StatusBody, attempt: At
 
 @routes.post("/v1/jobs/finish", **operation("runners:claim", *_CODES, model=FinishView))
 async def finish(request: ApiRequest, body: FinishBody) -> Response:
-    """End many attempts at once. Each has a verdict of its own; those that are not accepted have changed nothing."""
+    """End many attempts at once. Each gets its own verdict; those not accepted have changed nothing."""
     known = _known(body.attempts)
     endings = [_ending(job_id, item.attempt_id, item.status, item) for _place, job_id, item in known]
     call = calls.attempts.finish_as_runner(request.identity, endings)
@@ -185,7 +185,7 @@ async def _what_follows(
 
 @routes.post("/v1/jobs/start", **operation("runners:claim", *_CODES, model=FinishView))
 async def start(request: ApiRequest, body: StartBody) -> Response:
-    """Say of many attempts at once that their handlers have started."""
+    """Report that the handlers of many attempts have started."""
     known = _known(body.attempts)
     ran_seconds = [item.ran_seconds or 0.0 for _place, _job_id, item in known]
     call = calls.attempts.start_as_runner(request.identity, *_ids(known), ran_seconds)
@@ -194,7 +194,7 @@ async def start(request: ApiRequest, body: StartBody) -> Response:
 
 @routes.post("/v1/jobs/report", **operation("runners:claim", *_CODES, model=FinishView))
 async def report(request: ApiRequest, body: ReportBody) -> Response:
-    """Add lines to the logs of many attempts at once, and say how far their work is."""
+    """Add log lines to many attempts at once, and report their progress."""
     known, now = _known(body.attempts), datetime.now(UTC)
     call = calls.attempts.report_as_runner(
         request.identity,
@@ -322,23 +322,23 @@ def _line(line: LineBody, now: datetime) -> dict[str, Any]:
 
 @routes.put("/v1/jobs/{id}/progress", **_writes(status=204, answers=_NOTHING))
 async def put_progress(request: ApiRequest, id: str, body: ProgressBody, attempt: AttemptId = None) -> Response:
-    """Say how far the work is."""
+    """Report progress."""
     values = body.model_dump(include={"done", "total", "message"}, exclude_none=True)
-    await execute(request, id, attempt, "set_progress", progress=_text({**values, **body.more}))
+    await ask(request, id, attempt, "set_progress", progress=_text({**values, **body.more}))
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/phase", **_writes(status=204, answers=_NOTHING))
 async def put_phase(request: ApiRequest, id: str, body: PhaseBody, attempt: AttemptId = None) -> Response:
     """Begin a phase, with empty progress."""
-    await execute(request, id, attempt, "set_progress", phase=body.phase, progress="{}")
+    await ask(request, id, attempt, "set_progress", phase=body.phase, progress="{}")
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/items", **_writes(model=ItemsView))
 async def put_items(request: ApiRequest, id: str, body: ItemsBody, attempt: AttemptId = None) -> Response:
     """Move items of the progress from whichever set they are in; how many each set has then."""
-    counts = await execute(request, id, attempt, "move_items", to=body.to, items=body.items, why=body.why)
+    counts = await ask(request, id, attempt, "move_items", to=body.to, items=body.items, why=body.why)
     return json_response(json.dumps(counts))
 
 
@@ -347,15 +347,15 @@ async def put_items(request: ApiRequest, id: str, body: ItemsBody, attempt: Atte
 
 @routes.put("/v1/jobs/{id}/checkpoint", **_writes(status=204, answers=_NOTHING))
 async def put_checkpoint(request: ApiRequest, id: str, body: CheckpointBody, attempt: AttemptId = None) -> Response:
-    """Keep the state from which the next attempt goes on."""
-    await execute(request, id, attempt, "save_checkpoint", state=to_json(body.state).decode())
+    """Save the state from which the next attempt resumes."""
+    await ask(request, id, attempt, "save_checkpoint", state=to_json(body.state).decode())
     return Response(status_code=204)
 
 
 @routes.put("/v1/jobs/{id}/steps", **_writes(status=204, answers=_NOTHING))
 async def list_steps_ahead(request: ApiRequest, id: str, body: StepNamesBody, attempt: AttemptId = None) -> Response:
-    """Name the steps to come, so that people see them."""
-    await execute(request, id, attempt, "list_steps_ahead", names=body.names)
+    """Announce the steps to come, for people to see."""
+    await ask(request, id, attempt, "list_steps_ahead", names=body.names)
     return Response(status_code=204)
 
 
@@ -363,7 +363,7 @@ async def list_steps_ahead(request: ApiRequest, id: str, body: StepNamesBody, at
 async def put_step(request: ApiRequest, id: str, name: str, body: StepBody, attempt: AttemptId = None) -> Response:
     """Record how a step ended. One that is done stays as it is; with another `args_hash` it is refused."""
     values = {"args_hash": body.args_hash, "result": _text(body.result), "ran_seconds": body.ran_seconds}
-    await execute(request, id, attempt, "record_step", name=name, error=_error(body.error), **values)
+    await ask(request, id, attempt, "record_step", name=name, error=_error(body.error), **values)
     return Response(status_code=204)
 
 
@@ -376,24 +376,24 @@ async def take_lock(request: ApiRequest, id: str, body: LockBody, attempt: Attem
     holding = [str(owner) for owner in body.holding]
     owner = str(body.owner or uuid5(NO_ATTEMPT, f"{(attempt or '').lower()} {body.namespace}/{body.name}"))
     values = {"namespace": body.namespace, "name": str(body.name), "owner": owner, "holding": holding}
-    held = await execute(request, id, attempt, "take_lock", **values)
+    held = await ask(request, id, attempt, "take_lock", **values)
     return json_response(json.dumps({"held": held, "owner": owner}))
 
 
 @routes.delete("/v1/jobs/{id}/locks/{owner}", **_writes(status=204, answers=_NOTHING))
 async def release_lock(request: ApiRequest, id: str, owner: str, attempt: AttemptId = None) -> Response:
-    """Give a lock back, or the place in the line."""
+    """Release a lock, or leave the line for it."""
     try:
         block = UUID(owner)
     except ValueError as error:
         raise Problem("not_found", f"there is no lock with owner {owner[:40]!r}") from error
-    await execute(request, id, attempt, "release_lock", owner=str(block))
+    await ask(request, id, attempt, "release_lock", owner=str(block))
     return Response(status_code=204)
 
 
 @routes.post("/v1/jobs/{id}/children", **_writes(status=201, model=ChildrenView))
 async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt: AttemptId = None) -> Response:
-    """Jobs to be made in the transaction that ends this attempt well; their ids are final."""
+    """Enqueue jobs in the transaction in which this attempt succeeds; their ids are final."""
     options = {**from_json(encode_chosen(body.chosen_options())), **body.options}
     values = {
         "kind": body.kind,
@@ -402,7 +402,7 @@ async def add_children(request: ApiRequest, id: str, body: ChildrenBody, attempt
         "defaults": _text(await _without_new_lane(request, body.defaults)),
         "request_id": str(body.request_id or uuid4()),
     }
-    return json_response(json.dumps({"ids": await execute(request, id, attempt, "add_children", **values)}), 201)
+    return json_response(json.dumps({"ids": await ask(request, id, attempt, "add_children", **values)}), 201)
 
 
 async def _without_new_lane(request: ApiRequest, defaults: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -417,5 +417,5 @@ async def _without_new_lane(request: ApiRequest, defaults: dict[str, Any] | None
 @routes.post("/v1/jobs/{id}/guard", **_writes(model=GuardView))
 async def guard_newer(request: ApiRequest, id: str, body: GuardBody, attempt: AttemptId = None) -> Response:
     """Announce that this attempt is about to write a version of a resource."""
-    newer = await execute(request, id, attempt, "guard_newer", resource=body.resource, version=str(body.version))
+    newer = await ask(request, id, attempt, "guard_newer", resource=body.resource, version=str(body.version))
     return json_response(json.dumps({"newer": newer}))

@@ -51,7 +51,7 @@ async def audit(  # noqa: PLR0917 - FastAPI passes them by name
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """What operators did, newest first. A page has about 4 MiB at most, and may end before `limit`."""
+    """Actions of operators, newest first. A page has at most about 4 MiB, and may end before `limit`."""
     call = calls.system.list_events(
         request.identity,
         subject=subject,

@@ -82,7 +82,7 @@ class BulkView(View):
     ),
 )  # fmt: skip
 async def bulk(request: ApiRequest, body: BulkBody) -> Response:
-    """Do one thing to many jobs. Each succeeds or is refused for itself; the answer counts them.
+    """Apply one action to many jobs. Each succeeds or is refused on its own; the answer counts them.
 
     The jobs are gone through from the newest at the time of the call. A retry goes from the oldest, takes a job after
     those of the same call that it waits for, and does not meet the jobs it makes.

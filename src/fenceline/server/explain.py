@@ -24,8 +24,8 @@ _REASON: dict[str, Any] = {
 class ReasonView(View):
     model_config = examples(_REASON, title="Reason")
 
-    code: Annotated[str, Field(description="A fixed word, for programs.")]
-    until: Annotated[AwareDatetime | None, Field(description="When it is over, where that is known.")]
+    code: Annotated[str, Field(description="A fixed name, for programs.")]
+    until: Annotated[AwareDatetime | None, Field(description="When it ends, if known.")]
     details: Annotated[dict[str, Any], Field(description="Holders, counts, workers; what you may not see is left out.")]
     commands: Annotated[list[str], Field(description="What to type to change it.")]
 
@@ -42,6 +42,6 @@ class ExplanationView(ReasonView):
 
 @routes.get("/v1/jobs/{id}/explain", **operation("jobs:read", "not_found", "invalid", model=ExplanationView))
 async def explain(request: ApiRequest, id: str) -> Response:
-    """What the job waits for (or does, or how it ended), since when, and what would change it."""
+    """What the job waits for (or does, or how it ended), since when, and what would change that."""
     call = calls.job_records.explain_job(read_job_id(id), request.identity)
     return json_response(await request.database.call(text_of(call)))

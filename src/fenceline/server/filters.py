@@ -69,7 +69,7 @@ async def _job_filter(  # noqa: PLR0917 - FastAPI passes them by name; async: el
     created_after: When = None,
     created_before: When = None,
     created_by: Annotated[Text, Query(description="Who enqueued it.")] = None,
-    error: Annotated[Text, Query(description="A text in the error that it ended with, small or capital.")] = None,
+    error: Annotated[Text, Query(description="Text in its error, in upper or lower case.")] = None,
 ) -> JobFilter:
     return JobFilter(
         statuses=status,
@@ -90,10 +90,10 @@ JobQuery = Annotated[JobFilter, Depends(_job_filter)]
 
 async def _list_filter(  # noqa: PLR0917 - as above
     filters: JobQuery,
-    parent: Annotated[Text, Query(description="The job whose handler made it.")] = None,
+    parent: Annotated[Text, Query(description="The job whose handler enqueued it.")] = None,
     group: Text = None,
     key: Text = None,
-    worker: Annotated[Text, Query(description="The worker or runner that has it, or had it at its end.")] = None,
+    worker: Annotated[Text, Query(description="The worker or runner that holds it or finished it.")] = None,
     phase: Annotated[Text, Query(description="Its last phase.")] = None,
 ) -> JobFilter:
     return replace(

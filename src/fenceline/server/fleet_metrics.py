@@ -17,18 +17,18 @@ from fenceline.model.status import FINAL
 #: Upper bounds in seconds of how long jobs waited for their start.
 WAIT_BOUNDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0)
 LANE_GAUGES = {
-    "depth": "Queued jobs of the lane.",
-    "in_use": "Slots in use.",
-    "slots": "Slots; missing where they are unlimited.",
-    "slots_free": "Slots that are not in use; missing where they are unlimited.",
-    "oldest_age_seconds": "Age of the oldest queued job.",
-    "enabled": "0: the lane is drained.",
-    "unsent": "Jobs that no message is under way for; missing where no backend delivers.",
+    "depth": "Jobs of the lane that wait for a worker or a slot.",
+    "in_use": "Slots of the lane that running jobs occupy.",
+    "slots": "Most jobs of the lane that may run at once; absent if unlimited.",
+    "slots_free": "Slots that are not in use; absent if unlimited.",
+    "oldest_age_seconds": "How long the first job in the queue has been waiting, in seconds.",
+    "enabled": "1 if the lane starts jobs, 0 if it is drained.",
+    "unsent": "Queued jobs whose message has not been sent to the backend; absent without one.",
 }
 ATTEMPTS = {
-    "lost": "Attempts that ended with their worker's lease.",
-    "crashed": "Attempts whose process died with them.",
-    "quarantined": "Jobs that killed their process three times, and failed for that.",
+    "lost": "Attempts that ended because their worker's lease expired.",
+    "crashed": "Attempts that ended because their process died.",
+    "quarantined": "Jobs that failed because they crashed their process three times.",
 }
 
 

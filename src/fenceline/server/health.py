@@ -41,13 +41,13 @@ def _note(asking: "asyncio.Task[object]") -> None:
 
 @routes.get("/healthz", **operation(PUBLIC, model=HealthView))
 async def healthz() -> Response:
-    """The process answers. Asks nothing of the database."""
+    """Whether the process is alive. Does not use the database."""
     return json_response('{"status": "ok"}')
 
 
 @routes.get("/readyz", **operation(PUBLIC, "unavailable", model=HealthView))
 async def readyz(request: ApiRequest) -> Response:
-    """The database answers, and its schema fits this server."""
+    """Whether the database answers and its schema fits this server."""
     try:
         async with asyncio.timeout(READY_SECONDS):
             await request.server.readiness.check()

@@ -40,7 +40,7 @@ Secret = Annotated[
     StrictStr,
     Field(
         min_length=16, max_length=200,
-        description="Your own, or left out to have one made. For Slack and Stripe, the one that they show you.",
+        description="Generated if omitted. For Slack and Stripe, the one they show you.",
     ),
 ]  # fmt: skip
 SchemeName = Annotated[
@@ -96,7 +96,7 @@ class TriggerView(View):
 class NewTriggerView(TriggerView):
     model_config = examples(title="NewTrigger")
 
-    secret: Annotated[str, Field(description="What requests are signed with. It is shown here and never again.")]
+    secret: Annotated[str, Field(description="What requests are signed with. It is never shown again.")]
 
 
 TriggerList = list_of(TriggerView, has_pages=True)
@@ -110,7 +110,7 @@ class TriggerPayload(BaseModel):
 
 @routes.get("/v1/triggers", **operation("schedules:manage", model=TriggerList))
 async def list_triggers(request: ApiRequest, cursor: Cursor = None) -> Response:
-    """Incoming webhooks in reach, by name; never their secrets. A page has about 4 MiB at most."""
+    """Incoming webhooks that you may see, by name, without their secrets. A page has at most about 4 MiB."""
     call = calls.webhooks.triggers(request.identity.reach)
     found, following = await request.database.call(page_of(call, read_skipped(cursor)))
     return list_response(found, following)
@@ -118,7 +118,7 @@ async def list_triggers(request: ApiRequest, cursor: Cursor = None) -> Response:
 
 @routes.post("/v1/triggers", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=NewTriggerView))
 async def create_trigger(request: ApiRequest, body: TriggerBody) -> Response:
-    """Make an incoming webhook. The answer is the only place where its secret ever stands."""
+    """Create an incoming webhook. Only this answer shows its secret."""
     settings = body.model_dump(exclude_unset=True, exclude={"name", "secret"})
     settings["options"] = with_role(settings.get("options"), request.identity)
     secret = _secret(body)
@@ -132,7 +132,7 @@ async def create_trigger(request: ApiRequest, body: TriggerBody) -> Response:
 
 @routes.get("/v1/triggers/{name}", **operation("schedules:manage", "not_found", "invalid", model=TriggerView))
 async def get_trigger(request: ApiRequest, name: str, tenant: Annotated[str | None, Query()] = None) -> Response:
-    """One incoming webhook; of another tenant with `tenant`, where that is in reach."""
+    """One incoming webhook; `tenant` selects another tenant's, if you may see it."""
     found = await request.database.call(calls.webhooks.triggers(tenant_of(request.identity, name, tenant), name))
     if not found:
         raise _no_trigger(name)

@@ -46,7 +46,7 @@ async def act(
 
 @routes.post("/v1/jobs/{id}/approve", **operation("jobs:approve", *_WITH_BODY, model=JobView))
 async def approve(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:
-    """Let a job go on that awaits approval."""
+    """Approve a job that awaits approval."""
     return await act(request, id, "approve", reason=body.reason if body else None)
 
 
@@ -85,7 +85,7 @@ async def retry(request: ApiRequest, id: str, body: VerbBody | None = None) -> R
 
 @routes.post("/v1/jobs/{id}/run-now", **operation("jobs:manage", *_WITH_BODY, model=JobView))
 async def run_now(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:
-    """Let a job go on at once that is scheduled, or waits for its retry."""
+    """Start a job now that is scheduled or waits for its retry."""
     return await act(request, id, "run_now", reason=body.reason if body else None)
 
 
@@ -104,7 +104,7 @@ async def move(request: ApiRequest, id: str, body: MoveBody) -> Response:
 
 @routes.post("/v1/jobs/{id}/erase", **operation("jobs:cancel", *_WITH_BODY, model=JobView))
 async def erase(request: ApiRequest, id: str, body: ReasonBody | None = None) -> Response:
-    """Replace the args of a finished job by a marker, for good; results and logs stay. It cannot be retried then."""
+    """Permanently replace the args of a finished job by a marker; results and logs stay. It cannot be retried."""
     return await act(request, id, "erase", reason=body.reason if body else None)
 
 
@@ -120,5 +120,5 @@ async def erase(request: ApiRequest, id: str, body: ReasonBody | None = None) ->
     ),
 )
 async def delete(request: ApiRequest, id: str) -> Response:
-    """Cancel a job that is unfinished; delete one that is finished, with all that is kept of it."""
+    """Cancel an unfinished job; delete a finished one with everything stored about it."""
     return await act(request, id, "remove")

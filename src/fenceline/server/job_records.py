@@ -121,13 +121,13 @@ async def list_attempts(request: ApiRequest, id: str, cursor: Cursor = None) -> 
 
 @routes.get("/v1/jobs/{id}/steps", **operation("jobs:read", "not_found", "invalid", model=StepList))
 async def list_steps(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
-    """Its steps in order: what was done and gave which result, what failed, what is still to come."""
+    """Its steps in order: done with which result, failed, or still to come."""
     return await _records(request, calls.job_records.list_steps(read_job_id(id), request.identity), cursor)
 
 
 @routes.get("/v1/jobs/{id}/checkpoint", **operation("jobs:read", "not_found", "invalid", model=CheckpointView))
 async def read_checkpoint(request: ApiRequest, id: str) -> Response:
-    """The state that its handler kept last, from which the next attempt goes on; all null when there is none."""
+    """The state that its handler saved last, from which the next attempt resumes; all null if there is none."""
     call = calls.job_records.get_checkpoint(read_job_id(id), request.identity)
     kept = await request.database.call(texts_of(call))
     return json_response(kept[0] if kept else NO_CHECKPOINT)
@@ -141,7 +141,7 @@ async def list_phases(request: ApiRequest, id: str, cursor: Cursor = None) -> Re
 
 @routes.get("/v1/jobs/{id}/events", **operation("jobs:read", "not_found", "invalid", model=JobEventList))
 async def list_events(request: ApiRequest, id: str, cursor: Cursor = None) -> Response:
-    """What happened to the job, first to last: made, claimed, started, ended, and what people did to it."""
+    """What happened to the job, in order: enqueued, claimed, started, ended, and actions of people."""
     return await _records(request, calls.job_records.job_events(read_job_id(id), request.identity), cursor)
 
 

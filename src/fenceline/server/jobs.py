@@ -56,7 +56,7 @@ async def enqueue(
         Header(description="The same request sent again within a day returns the first job.", max_length=512),
     ] = None,
 ) -> Response:
-    """Enqueue a job. It is committed when the answer comes."""
+    """Enqueue a job. It is committed before the answer is sent."""
     options = body.chosen_options()
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
@@ -136,7 +136,7 @@ async def list_children(
     cursor: Cursor = None,
     fields: Fields = None,
 ) -> Response:
-    """The jobs that its handler made, newest first, as in the list of all jobs."""
+    """The jobs that its handler enqueued, newest first, as in the list of all jobs."""
     place, wanted = read_cursor(cursor), read_fields(fields)
     parent = read_job_id(id)
     await request.database.call(calls.jobs.visible_job_id(parent, request.identity))
@@ -160,7 +160,7 @@ async def get_job(
 ) -> Response:
     """One job. Missing, foreign, expired and malformed ids are answered alike.
 
-    The configuration that it was enqueued with, which may be long, is there with `fields=snapshot`.
+    `fields=snapshot` adds the snapshot it was enqueued with, which may be long.
     """
     call = calls.jobs.describe_job(read_job_id(id), request.identity, with_snapshot=fields == "snapshot")
     return json_response(await request.database.call(text_of(call)))

@@ -26,12 +26,12 @@ class JobLockView(View):
     )  # fmt: skip
 
     what: Annotated[Literal["lock", "resource_lock", "key"], Field(description="`lock`: `ctx.lock` or `app.lock`.")]
-    namespace: Annotated[str | None, Field(description="Of a lock.")]
+    namespace: Annotated[str | None, Field(description="The namespace of a lock.")]
     job: Annotated[str | None, Field(description="The job that has it or waits for it.")]
-    actor: Annotated[str | None, Field(description="Who does, where it is code outside jobs.")]
-    held: Annotated[bool, Field(description="Whether it is had, or waited for.")]
+    actor: Annotated[str | None, Field(description="The actor, if code outside jobs holds it or waits for it.")]
+    held: Annotated[bool, Field(description="Whether it is held or waited for.")]
     holder: Annotated[str | None, Field(description="The job that holds what is waited for, if you may see it.")]
-    holder_actor: Annotated[str | None, Field(description="Who does, where it is code outside jobs.")]
+    holder_actor: Annotated[str | None, Field(description="Its holder, if that is code outside jobs.")]
 
 
 JobLockList = list_of(JobLockView)

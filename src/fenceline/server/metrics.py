@@ -33,10 +33,17 @@ class ServerMetrics:
         self._registry = CollectorRegistry()
         self._registry.register(self._fleet)
         self._requests = Counter(
-            "fenceline_http_requests", "Requests answered.", ["method", "route", "status"], registry=self._registry
+            "fenceline_http_requests",
+            "Answers of this server to API calls and pages.",
+            ["method", "route", "status"],
+            registry=self._registry,
         )
         self._seconds = Histogram(
-            "fenceline_http_request_seconds", "Time to answer.", ["route"], buckets=BUCKETS, registry=self._registry
+            "fenceline_http_request_seconds",
+            "How long this server took to answer, per route.",
+            ["route"],
+            buckets=BUCKETS,
+            registry=self._registry,
         )
         self._measured: float | None = None
         self._written: tuple[float, bytes] | None = None
@@ -71,7 +78,7 @@ class ServerMetrics:
     ),
 )
 async def metrics(request: ApiRequest) -> Response:
-    """Metrics of the fleet and of this server. A server with `--private-metrics` asks for `workers:view`."""
+    """Metrics of the fleet and of this server. With `--private-metrics` it needs `workers:view`."""
     if request.server.settings.private_metrics:
         await request.admit("workers:view")
     return Response(await request.server.metrics.render(), media_type=CONTENT_TYPE_PLAIN_0_0_4)

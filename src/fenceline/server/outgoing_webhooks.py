@@ -52,7 +52,7 @@ class HookView(View):
 class NewHookView(HookView):
     model_config = examples(title="NewHook")
 
-    secret: Annotated[str, Field(description="What deliveries are signed with. It is shown here and never again.")]
+    secret: Annotated[str, Field(description="What deliveries are signed with. It is never shown again.")]
 
 
 HookList = list_of(HookView)
@@ -60,7 +60,7 @@ HookList = list_of(HookView)
 
 @routes.get("/v1/hooks", **operation("hooks:manage", model=HookList))
 async def list_hooks(request: ApiRequest) -> Response:
-    """Outgoing webhooks in reach; never their secrets."""
+    """Outgoing webhooks that you may see, without their secrets."""
     found = await request.database.call(calls.webhooks.hooks(request.identity.reach))
     return list_response(found)
 
@@ -70,7 +70,7 @@ async def list_hooks(request: ApiRequest) -> Response:
     **operation("hooks:manage", "too_large", "unsupported_media_type", "invalid", status=201, model=NewHookView),
 )
 async def create_hook(request: ApiRequest, body: HookBody) -> Response:
-    """Have the ends of jobs posted to an address, each as a job of its own. The answer alone shows the secret."""
+    """Post finished jobs to an address; each delivery is a job. Only this answer shows the secret."""
     _check_url(body.url, allow_http=request.server.settings.hooks_allow_http)
     secret = body.secret or new_secret()
     made: str = await request.database.call(
@@ -88,7 +88,7 @@ async def create_hook(request: ApiRequest, body: HookBody) -> Response:
 
 @routes.delete("/v1/hooks/{id}", **operation("hooks:manage", "not_found", "invalid", status=204))
 async def delete_hook(request: ApiRequest, id: str) -> Response:
-    """Delete an outgoing webhook; deliveries that wait will fail."""
+    """Delete an outgoing webhook; waiting deliveries will fail."""
     await request.database.call(calls.webhooks.delete_hook(read_hook_id(id), request.identity))
     return Response(status_code=204)
 

@@ -56,13 +56,13 @@ async def list_roles(request: ApiRequest) -> Response:
 
 @routes.post("/v1/roles/{name}", **operation("tokens:manage", "conflict", *_WITH_BODY, status=201, model=RoleView))
 async def create_role(request: ApiRequest, name: str, body: RoleBody) -> Response:
-    """Make a role of your own."""
+    """Create a custom role."""
     return json_response(await _set_role(request, name, body, create=True), 201)
 
 
 @routes.patch("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", *_WITH_BODY, model=RoleView))
 async def change_role(request: ApiRequest, name: str, body: RoleBody) -> Response:
-    """Change a role of your own; its tokens have the new permissions within about a second."""
+    """Change a custom role; its tokens have the new permissions within about a second."""
     try:
         return json_response(await _set_role(request, name, body, create=False))
     except InvalidName as error:
@@ -83,6 +83,6 @@ async def _set_role(request: ApiRequest, name: str, body: RoleBody, *, create: b
 
 @routes.delete("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", "invalid", status=204))
 async def delete_role(request: ApiRequest, name: str) -> Response:
-    """Delete a role of your own that no valid token has."""
+    """Delete a custom role that no valid token has."""
     await request.database.call(calls.tokens.delete_role(name, request.identity))
     return Response(status_code=204)

@@ -80,7 +80,7 @@ def within(what: str, asked: list[str] | None, bound: frozenset[str] | None) -> 
     ),
 )  # fmt: skip
 async def register(request: ApiRequest, body: RunnerBody) -> Response:
-    """Register a runner; it is online for as long as its heartbeats come."""
+    """Register a runner; it is online as long as it sends heartbeats."""
     identity = request.identity
     name = body.name or identity.actor
     lanes = within("lanes", body.lanes or None, identity.lanes)
@@ -127,7 +127,7 @@ def _blocked(said: BlockedBody) -> dict[str, Any]:
 async def lanes(
     request: ApiRequest,
     id: str,
-    lane: Annotated[list[str] | None, Query(max_length=1000, description="Repeated; left out: all.")] = None,
+    lane: Annotated[list[str] | None, Query(max_length=1000, description="Repeatable; all if omitted.")] = None,
 ) -> Response:
     """The lanes that the runner serves, and which of them have jobs for it."""
     asked = within("lanes", lane, request.identity.lanes)
@@ -152,7 +152,7 @@ async def lanes(
 
 @routes.post("/v1/runners/{id}/wait", **operation("runners:claim", *_CODES, model=WaitView))
 async def wait(request: ApiRequest, id: str, body: WaitBody) -> Response:
-    """Wait until a lane may have got a job. It only makes claims quicker: whoever relies on it polls as well."""
+    """Wait until a lane may have a job. It only makes claims quicker, so poll as well."""
     read_runner_id(id)
     heard = await request.server.ready.wait(within("lanes", body.lanes, request.identity.lanes) or [], body.seconds)
     return json_response(json.dumps({"lanes": sorted(heard)}))
@@ -160,7 +160,7 @@ async def wait(request: ApiRequest, id: str, body: WaitBody) -> Response:
 
 @routes.post("/v1/runners/{id}/stop", **operation("runners:claim", *_CODES, model=EndedView))
 async def stop(request: ApiRequest, id: str, body: StopBody | None = None) -> Response:
-    """Sign off: what the runner still holds goes back to the queue."""
+    """Sign off; jobs that the runner still holds go back to the queue."""
     fail_kinds = [] if body is None else body.fail_kinds
     ended = await request.database.call(calls.workers.stop_worker(read_runner_id(id), fail_kinds, request.identity))
     return json_response(json.dumps({"ended": ended}))
@@ -168,7 +168,7 @@ async def stop(request: ApiRequest, id: str, body: StopBody | None = None) -> Re
 
 @routes.post("/v1/runners/{id}/crash", **operation("runners:claim", *_CODES, model=EndedView))
 async def crash(request: ApiRequest, id: str, body: CrashBody) -> Response:
-    """The runner's process has died, and whoever watched it says so: its jobs need not wait for the lease."""
+    """Report that the runner's process has died, so that its jobs need not wait for the lease to expire."""
     call = calls.workers.report_death(read_runner_id(id), body.model_dump(), request.identity)
     ended = 0
     while True:

@@ -99,7 +99,7 @@ TickList = list_of(TickView)
 
 @routes.get("/v1/schedules", **operation("schedules:manage", model=ScheduleList))
 async def list_schedules(request: ApiRequest, cursor: Cursor = None) -> Response:
-    """Schedules in reach, by name. A page has about 4 MiB at most."""
+    """Schedules that you may see, by name. A page has at most about 4 MiB."""
     call = calls.schedules.schedules_in_reach(request.identity)
     found, following = await request.database.call(page_of(call, read_skipped(cursor)))
     return list_response(found, following)
@@ -107,7 +107,7 @@ async def list_schedules(request: ApiRequest, cursor: Cursor = None) -> Response
 
 @routes.post("/v1/schedules", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=ScheduleView))
 async def create_schedule(request: ApiRequest, body: NewScheduleBody) -> Response:
-    """Make a schedule; its jobs belong to your tenant. Names are your tenant's own."""
+    """Create a schedule; it and its jobs belong to your tenant."""
     made = await request.database.call(
         calls.schedules.act_on_schedule(body.name, "create", request.identity, body.settings(request.identity))
     )
@@ -122,7 +122,7 @@ async def get_schedule(request: ApiRequest, name: str) -> Response:
 
 @routes.patch("/v1/schedules/{name}", **operation("schedules:manage", "not_found", *_WITH_BODY, model=ScheduleView))
 async def change_schedule(request: ApiRequest, name: str, body: ScheduleBody) -> Response:
-    """Change a schedule; `paused` stops it and lets it go on."""
+    """Change a schedule; `paused` pauses and resumes it."""
     changed = await request.database.call(
         calls.schedules.act_on_schedule(name, "change", request.identity, body.settings(request.identity))
     )
@@ -131,7 +131,7 @@ async def change_schedule(request: ApiRequest, name: str, body: ScheduleBody) ->
 
 @routes.delete("/v1/schedules/{name}", **operation("schedules:manage", "not_found", "invalid", status=204))
 async def delete_schedule(request: ApiRequest, name: str) -> Response:
-    """Delete a schedule; one that is in some code comes back when its worker starts."""
+    """Delete a schedule; one that is declared in code returns when its worker starts."""
     await request.database.call(calls.schedules.act_on_schedule(name, "delete", request.identity))
     return Response(status_code=204)
 
@@ -141,14 +141,14 @@ async def delete_schedule(request: ApiRequest, name: str) -> Response:
     **operation("schedules:manage", "not_found", "resource_locked", "invalid", status=202, model=JobView),
 )
 async def run_schedule(request: ApiRequest, name: str) -> Response:
-    """Enqueue its job now, whatever its ticks, windows and pauses."""
+    """Enqueue its job now, regardless of ticks, windows and pauses."""
     job = await request.database.call(calls.schedules.act_on_schedule(name, "run", request.identity))
     return json_response(job, 202)
 
 
 @routes.get("/v1/schedules/{name}/ticks", **operation("schedules:manage", "not_found", "invalid", model=TickList))
 async def list_ticks(request: ApiRequest, name: str, limit: Limit = 50) -> Response:
-    """What became of its ticks, newest first."""
+    """What happened to its ticks, newest first."""
     await _schedule(request, name)
     found = await request.database.call(texts_of(calls.schedules.ticks_in_reach(request.identity, name, limit)))
     return list_response(found)

@@ -69,9 +69,7 @@ class AfterBody(Body):
 
 Address = Annotated[
     StrictStr | dict[str, StrictStr],
-    Field(
-        description="Who is to run the job: the name of a runner or worker, or an object of labels that it must have."
-    ),
+    Field(description="The name of the worker or runner that must run it, or an object of labels that it must have."),
 ]
 
 
@@ -140,7 +138,7 @@ def with_role(options: dict[str, Any] | None, identity: Identity) -> dict[str, A
 
 
 class ReasonBody(Body):
-    """Why; it stands in the audit, and in the job's error where it ends the job."""
+    """Reason, recorded in the audit log, and in the job's error if this ends the job."""
 
     model_config = examples({"reason": "not needed any more"})
 

@@ -13,7 +13,7 @@ from fenceline.context.waits import CALLBACK_SECONDS
 from fenceline.database import calls
 from fenceline.database.call import text_of
 from fenceline.model.secret import hash_token
-from fenceline.server.attempts import AttemptId, execute
+from fenceline.server.attempts import AttemptId, ask
 from fenceline.server.doors import address_key
 from fenceline.server.payloads import FORM, read_payload
 from fenceline.server.problems import Problem
@@ -82,7 +82,9 @@ class CallbackPayload(BaseModel):
 
 IdempotencyKey = Annotated[
     str | None,
-    Header(alias="Idempotency-Key", max_length=MAX_IDEMPOTENCY_KEY, description="The same again counts once."),
+    Header(
+        alias="Idempotency-Key", max_length=MAX_IDEMPOTENCY_KEY, description="A repeat with the same value counts once."
+    ),
 ]
 
 
@@ -99,7 +101,7 @@ async def signal_job(
     body: SignalBody | None = None,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Send a signal to an unfinished job: the wait for that name goes on with it, now or whenever it begins."""
+    """Send a signal to an unfinished job. Its handler's wait for that name ends, now or when it begins."""
     job_id, identity = read_job_id(id), request.identity
     if identity.is_bound:
         job = from_json(await request.database.call(text_of(calls.jobs.describe_job(job_id, identity))))
@@ -123,16 +125,16 @@ def _request_id(idempotency_key: str | None) -> UUID:
 @routes.post("/v1/jobs/{id}/waits", **operation("runners:claim", *_CODES, model=WaitView))
 async def begin_wait(request: ApiRequest, id: str, body: WaitBody, attempt: AttemptId = None) -> Response:
     """Begin a wait of this attempt, or learn how it ended."""
-    answer = await execute(request, id, attempt, "begin_wait", **body.model_dump())
+    answer = await ask(request, id, attempt, "begin_wait", **body.model_dump())
     return json_response(json.dumps(answer))
 
 
 @routes.post("/v1/jobs/{id}/callbacks", **operation("runners:claim", *_CODES, status=201, model=CallbackView))
 async def create_callback(request: ApiRequest, id: str, body: CallbackBody, attempt: AttemptId = None) -> Response:
-    """Make a URL with which an outside system can send this job one signal, without a token."""
+    """Create a URL with which another system can send this job one signal, without a token."""
     secret = secrets.token_urlsafe(32)
     hashed = body.hash or hash_token(secret).hex()
-    expires_at = await execute(
+    expires_at = await ask(
         request, id, attempt, "create_callback", signal=body.signal, hash=hashed, seconds=body.seconds
     )
     path = None if body.hash else f"/v1/callbacks/{secret}"
@@ -162,7 +164,7 @@ async def create_callback(request: ApiRequest, id: str, body: CallbackBody, atte
 async def use_callback(request: ApiRequest, secret: str) -> Response:
     """Send the signal of a one-time URL, with the body as payload.
 
-    One that is unknown, used or expired, or whose job is over, is answered 404 alike, and counts against the address
+    An unknown, used or expired URL, or one whose job has ended, is answered 404, and counts against the address
     like a refused token.
     """
     suspicion, address = request.server.suspicion, address_key(request.host)

@@ -18,9 +18,7 @@ routes = router("stats")
 
 Seconds = Annotated[float, Query(gt=0, le=31_536_000, description="How far back to look, in seconds.")]
 BucketSeconds = Annotated[float, Query(ge=1, le=31_536_000, description="The length of one bucket, in seconds.")]
-Complete = Annotated[
-    bool, Field(description="False: there was more than is looked at in one go, and the figures are a sample.")
-]
+Complete = Annotated[bool, Field(description="False: there were too many rows to read, and the figures are a sample.")]
 _COUNTS = {"ended": 12, "succeeded": 9, "succeeded_with_errors": 1, "failed": 2, "cancelled": 0}
 
 
@@ -184,7 +182,7 @@ async def _answer(request: ApiRequest, call: Call[Any]) -> Response:
 
 @routes.get("/v1/stats/backlog", **operation("workers:view", model=BacklogView))
 async def backlog(request: ApiRequest) -> Response:
-    """What waits, by kind and lane, most first."""
+    """Waiting jobs by kind and lane, most first."""
     return await _answer(request, calls.stats.stats_backlog(request.identity.reach))
 
 
@@ -197,7 +195,7 @@ async def active(  # noqa: PLR0917 - FastAPI passes them by name
     phase: Annotated[str | None, Query(max_length=500)] = None,
     limit: Limit = 100,
 ) -> Response:
-    """Jobs that workers hold, those held longest first; and how many there are per kind and phase."""
+    """Jobs that workers hold, the longest held first, and how many there are per kind and phase."""
     call = calls.stats.stats_active(
         *_of(request),
         kinds=kind,
@@ -211,41 +209,41 @@ async def active(  # noqa: PLR0917 - FastAPI passes them by name
 
 @routes.get("/v1/stats/errors", **operation("workers:view", "invalid", model=ErrorsView))
 async def errors(request: ApiRequest, seconds: Seconds = 3600) -> Response:
-    """How the jobs of each kind ended lately, and which share failed or had errors."""
+    """How jobs of each kind ended recently, and the share that failed or had errors."""
     call = calls.stats.stats_errors(*_of(request), seconds=seconds)
     return await _answer(request, call)
 
 
 @routes.get("/v1/stats/throughput", **operation("workers:view", "invalid", model=ThroughputView))
 async def throughput(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
-    """How many jobs of each tenant in reach ended lately, per span of time."""
+    """How many jobs ended recently, per tenant that you may see and time span."""
     call = calls.stats.stats_throughput(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
     return await _answer(request, call)
 
 
 @routes.get("/v1/stats/starts", **operation("workers:view", "invalid", model=StartsView))
 async def starts(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
-    """How long jobs waited before they started, lately, per span of time: median and 95th percentile."""
+    """How long jobs recently waited before they started, per time span: median and 95th percentile."""
     call = calls.stats.stats_starts(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
     return await _answer(request, call)
 
 
 @routes.get("/v1/stats/failures", **operation("workers:view", "invalid", model=FailuresView))
 async def failures(request: ApiRequest, seconds: Seconds = 3600, limit: Limit = 20) -> Response:
-    """What jobs failed with lately, most frequent first; messages that differ in numbers only are one."""
+    """Recent errors of jobs, most frequent first; messages that differ only in numbers count as one."""
     call = calls.stats.stats_failures(*_of(request), seconds=seconds, limit=limit)
     return await _answer(request, call)
 
 
 @routes.get("/v1/stats/rates", **operation("workers:view", "invalid", model=RatesView))
 async def rates(request: ApiRequest, seconds: Seconds = 10) -> Response:
-    """Jobs that ended per second lately, by lane; a lane where none did is left out."""
+    """Jobs that ended per second recently, by lane; lanes without any are omitted."""
     found = await request.database.call(calls.lanes.lane_rates(seconds, request.identity.reach))
     return json_response(json.dumps({"items": [{"lane": lane, "per_second": rate} for lane, rate in found.items()]}))
 
 
 @routes.get("/v1/stats/slow", **operation("workers:view", "invalid", model=SlowView))
 async def slow(request: ApiRequest, seconds: Seconds = 3600, kind: Texts = None, limit: Limit = 20) -> Response:
-    """The jobs that take longest now, or took lately."""
+    """The slowest jobs that are running or ended recently."""
     call = calls.stats.stats_slow(*_of(request), seconds=seconds, kinds=kind, limit=limit)
     return await _answer(request, call)

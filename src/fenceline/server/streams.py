@@ -63,7 +63,7 @@ _EVENTS: dict[str, Any] = {
 }
 LastEventId = Annotated[
     str | None,
-    Header(description="The id of the last event that was seen: the stream goes on after it.", max_length=200),
+    Header(description="The id of the last event you received; the stream continues after it.", max_length=200),
 ]
 
 
@@ -164,7 +164,7 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
 
 @routes.get("/v1/stream", **operation("jobs:read", "invalid", answers={200: _EVENTS}))
 async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: LastEventId = None) -> Response:
-    """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest as they are, then what happens.
+    """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest jobs, then every change.
 
     Log lines are those written from now on. Values of more than 16 KiB are cut, as in lists: one job's own stream has
     them whole.

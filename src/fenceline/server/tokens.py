@@ -74,7 +74,7 @@ class TokenView(View):
 class NewTokenView(TokenView):
     model_config = examples(title="NewToken")
 
-    token: Annotated[str, Field(description="The secret. It is shown here and never again.")]
+    token: Annotated[str, Field(description="The secret. It is never shown again.")]
 
 
 TokenList = list_of(TokenView, has_pages=True)
@@ -84,7 +84,7 @@ TokenList = list_of(TokenView, has_pages=True)
 async def list_tokens(
     request: ApiRequest, limit: Limit = 100, cursor: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None
 ) -> Response:
-    """Tokens in reach, newest first, revoked and expired ones too; never their secrets."""
+    """Tokens that you may see, newest first, including revoked and expired ones, without their secrets."""
     found = await request.database.call(
         calls.tokens.list_tokens(tenant=request.identity.reach, limit=limit, cursor=cursor)
     )
@@ -94,7 +94,7 @@ async def list_tokens(
 
 @routes.post("/v1/tokens", **operation("tokens:manage", *_WITH_BODY, status=201, model=NewTokenView))
 async def create_token(request: ApiRequest, body: TokenBody) -> Response:
-    """Make a token. The answer is the only place where its secret ever stands."""
+    """Create a token. Only this answer shows its secret."""
     identity = request.identity
     token, token_hash = new_token()
     call = calls.tokens.create_token(
@@ -120,9 +120,9 @@ async def create_token(request: ApiRequest, body: TokenBody) -> Response:
 
 @routes.post("/v1/tokens/rotate", **operation("runners:claim", "not_found", *_WITH_BODY, model=NewTokenView))
 async def rotate_token(request: ApiRequest, body: RotateBody | None = None) -> Response:
-    """Give back the token that this request comes with for a new one: same name, role, tenant and length of life.
+    """Exchange the token of this request for a new one with the same name, role, tenant and lifetime.
 
-    The old one is good for a moment more, so that an answer that is lost can be asked for again.
+    The old one stays valid for a moment, so that a lost answer can be requested again.
     """
     _scheme, _, old = request.headers.get("authorization", "").partition(" ")
     token, token_hash = new_token()

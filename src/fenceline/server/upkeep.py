@@ -38,7 +38,7 @@ class SweptView(View):
 class PruneBody(Body):
     model_config = examples({"limit": 10000})
 
-    limit: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="Rows deleted at most.")] = 10_000
+    limit: Annotated[StrictInt, Field(ge=1, le=1_000_000, description="The most rows to delete.")] = 10_000
 
 
 class PrunedView(View):
@@ -53,13 +53,13 @@ class RetentionBody(Body):
     model_config = examples({"seconds": 7776000, "kind": "ingest"})
 
     seconds: Annotated[StrictFloat | StrictInt, Field(ge=0, le=2_147_483_647)] | None
-    kind: Annotated[Name | None, Field(description="Without it: the default of all kinds.")] = None
-    status: Annotated[FinalStatus | None, Field(description="Only jobs of the kind that ended like this.")] = None
+    kind: Annotated[Name | None, Field(description="If omitted: the default for all kinds.")] = None
+    status: Annotated[FinalStatus | None, Field(description="Only jobs that ended with this status.")] = None
 
 
 @shows(Retention)
 class RetentionRow(View):
-    kind: Annotated[str | None, Field(description="null: the default of all others.")]
+    kind: Annotated[str | None, Field(description="null: the default for all others.")]
     said_by: Literal["operator", "decorator", "default"]
 
 
@@ -82,13 +82,13 @@ class TenantLimitBody(Body):
     model_config = examples({"max_jobs": 100000, "tenant": "acme"})
 
     max_jobs: Annotated[StrictInt, Field(ge=0, le=2_147_483_647)] | None
-    tenant: Annotated[Name | None, Field(description="Without it: every tenant that has no limit of its own.")] = None
+    tenant: Annotated[Name | None, Field(description="If omitted: every tenant without its own limit.")] = None
 
 
 @shows(TenantLimit)
 class TenantLimitRow(View):
-    tenant: Annotated[str | None, Field(description="null: the default of all others.")]
-    jobs: Annotated[int | None, Field(description="Unfinished, by the last count.")]
+    tenant: Annotated[str | None, Field(description="null: the default for all others.")]
+    jobs: Annotated[int | None, Field(description="Unfinished jobs, at the last count.")]
 
 
 class TenantLimitList(View):
@@ -115,9 +115,9 @@ class ApprovalView(View):
 
 @shows(Finding)
 class FindingView(View):
-    check: Annotated[str, Field(description="Which check says it: a fixed word.")]
-    seconds: Annotated[float | None, Field(description="For how long, where that is known.")] = None
-    hurts: Annotated[str | None, Field(description="Whom.")] = None
+    check: Annotated[str, Field(description="The name of the check.")]
+    seconds: Annotated[float | None, Field(description="For how long, if known.")] = None
+    hurts: Annotated[str | None, Field(description="Who or what suffers from it.")] = None
 
 
 class DoctorView(View):
@@ -142,39 +142,39 @@ class DoctorView(View):
 class RekeyView(View):
     model_config = examples({"id": "01HQ-3KBR-T5GN-8WX"})
 
-    id: Annotated[str, Field(description="The job that does it, or the one that waits to.")]
+    id: Annotated[str, Field(description="The job that does it.")]
 
 
 @routes.post("/v1/admin/rekey", **operation("system:manage", model=RekeyView, status=202))
 async def rekey(request: ApiRequest) -> Response:
-    """Have a worker encrypt anew, with the newest key, whatever is encrypted."""
+    """Have a worker re-encrypt everything with the newest key."""
     made = await request.database.call(calls.rekey.start_rekey(actor=request.identity.actor))
     return json_response(json.dumps({"id": format_id(made.job_id)}), 202)
 
 
 @routes.post("/v1/admin/sweep", **operation("workers:manage", model=SweptView))
 async def sweep(request: ApiRequest) -> Response:
-    """Take back the jobs of workers that are gone. Workers and servers do this twice a second."""
+    """Return the jobs of dead workers to the queue. Workers and servers do this twice a second."""
     return json_response(json.dumps({"swept": await request.database.call(calls.upkeep.sweep())}))
 
 
 @routes.post("/v1/admin/prune", **operation("workers:manage", *_WITH_BODY, model=PrunedView))
 async def prune(request: ApiRequest, body: PruneBody | None = None) -> Response:
-    """Forget some finished jobs whose retention is over; 0: there are no more. Workers do this once a minute."""
+    """Delete some finished jobs past their retention; 0 means none are left. Workers do this once a minute."""
     limit = (body or PruneBody()).limit
     return json_response(json.dumps({"pruned": await System(lambda: request.server.maintenance).prune(limit)}))
 
 
 @routes.get("/v1/admin/retention", **operation("workers:view", model=RetentionList))
 async def retention(request: ApiRequest) -> Response:
-    """How long finished jobs are kept: the default first, then kinds that have a word of their own."""
+    """How long finished jobs are kept: the default first, then kinds with their own setting."""
     found = await request.database.call(calls.system.retention())
     return json_response(json.dumps({"items": [asdict(row) for row in found], "next_cursor": None}))
 
 
 @routes.put("/v1/admin/retention", **operation("workers:manage", *_WITH_BODY, model=RetentionList))
 async def set_retention(request: ApiRequest, body: RetentionBody) -> Response:
-    """Say how long finished jobs are kept: of one kind (and end), or of all others. Audited."""
+    """Set how long finished jobs are kept: those of one kind (and status), or all others. Audited."""
     actor = request.identity.actor
     call = calls.system.set_retention(body.seconds, kind=body.kind, status=body.status, actor=actor)
     await request.database.call(call)
@@ -183,14 +183,14 @@ async def set_retention(request: ApiRequest, body: RetentionBody) -> Response:
 
 @routes.get("/v1/admin/limits", **operation("workers:manage", model=TenantLimitList))
 async def tenant_limits(request: ApiRequest) -> Response:
-    """How many unfinished jobs tenants may have: the default first, then tenants that have a limit of their own."""
+    """How many unfinished jobs tenants may have: the default first, then tenants with their own limit."""
     found = await request.database.call(calls.system.tenant_limits())
     return json_response(json.dumps({"items": [asdict(row) for row in found], "next_cursor": None}))
 
 
 @routes.put("/v1/admin/limits", **operation("workers:manage", *_WITH_BODY, model=TenantLimitList))
 async def set_tenant_limit(request: ApiRequest, body: TenantLimitBody) -> Response:
-    """Refuse new jobs of a tenant (429 `limited`) while it has so many that are unfinished. Audited."""
+    """Limit the unfinished jobs of a tenant; more are refused (429 `limited`). Audited."""
     call = calls.system.set_tenant_limit(body.max_jobs, tenant=body.tenant, actor=request.identity.actor)
     await request.database.call(call)
     return await tenant_limits(request)
@@ -198,13 +198,13 @@ async def set_tenant_limit(request: ApiRequest, body: TenantLimitBody) -> Respon
 
 @routes.get("/v1/admin/approval", **operation("workers:view", model=ApprovalView))
 async def approval(request: ApiRequest) -> Response:
-    """Whether jobs must be approved by somebody else than the one who enqueued them."""
+    """Whether jobs must be approved by someone other than who enqueued them."""
     return json_response(json.dumps({"by_other": await request.database.call(calls.system.approval())}))
 
 
 @routes.put("/v1/admin/approval", **operation("system:manage", *_WITH_BODY, model=ApprovalView))
 async def set_approval(request: ApiRequest, body: ApprovalBody) -> Response:
-    """Say who may approve jobs: without `by_other` also the one who enqueued them. Audited."""
+    """Set who may approve jobs. With `by_other: false`, whoever enqueued a job may also approve it. Audited."""
     call = calls.system.set_approval(by_other=body.by_other, actor=request.identity.actor, reason=body.reason)
     await request.database.call(call)
     return await approval(request)
@@ -213,11 +213,17 @@ async def set_approval(request: ApiRequest, body: ApprovalBody) -> Response:
 @routes.get("/v1/admin/doctor", **operation("system:manage", "invalid", model=DoctorView))
 async def doctor(
     request: ApiRequest,
-    patience: Annotated[float, Query(ge=0, le=31_536_000, description="Seconds that things may take or wait.")] = 300.0,
-    max_dead_rows: Annotated[int, Query(ge=0, le=2**53, description="Dead rows of a table.")] = 100_000,
-    max_notifications: Annotated[float, Query(ge=0, le=1, description="Used share of the notification queue.")] = 0.1,
+    patience: Annotated[
+        float, Query(ge=0, le=31_536_000, description="Seconds something may take or wait before it is reported.")
+    ] = 300.0,
+    max_dead_rows: Annotated[
+        int, Query(ge=0, le=2**53, description="Dead rows a table may have before it is reported.")
+    ] = 100_000,
+    max_notifications: Annotated[
+        float, Query(ge=0, le=1, description="Share of the notification queue that may be used before it is reported.")
+    ] = 0.1,
 ) -> Response:
-    """What is wrong with the database and the fleet, and what to do about it."""
+    """Problems of the database and the fleet, and what to do about them."""
     limits = Limits(patience_seconds=patience, dead_rows=max_dead_rows, notification_queue=max_notifications)
     try:
         async with request.server.maintenance.transaction_connection() as connection:

@@ -38,7 +38,7 @@ class RotateBody(Body):
 async def rotate_trigger(
     request: ApiRequest, name: str, body: RotateBody, tenant: Annotated[str | None, Query()] = None
 ) -> Response:
-    """Give an incoming webhook a new secret. Requests may be signed with either until the overlap is over."""
+    """Give an incoming webhook a new secret. Requests may be signed with either until the overlap ends."""
     wanted, secret = tenant_of(request.identity, name, tenant), body.secret or new_secret()
     for trigger in await request.database.call(calls.webhooks.triggers(wanted, name)):
         _check_identity(json.loads(trigger)["options"], request.identity)
@@ -57,7 +57,7 @@ def _check_identity(options: Mapping[str, Any], identity: Identity) -> None:
 
 @routes.post("/v1/hooks/{id}/rotate", **operation("hooks:manage", *_PROBLEMS, model=NewHookView))
 async def rotate_hook(request: ApiRequest, id: str, body: RotateBody) -> Response:
-    """Give an outgoing webhook a new secret. Deliveries are signed with both until the overlap is over."""
+    """Give an outgoing webhook a new secret. Deliveries are signed with both until the overlap ends."""
     secret = body.secret or new_secret()
     made: str = await request.database.call(
         calls.webhooks.rotate_secret(

@@ -141,7 +141,7 @@ class SyncTestedApp(SyncFenceline):
         return self._loop.run(work)
 
     def close(self) -> None:
-        """Close the connections of the blocking side; the fixture does."""
+        """Close the connections of the blocking methods; the fixture does this after each test."""
         if self._loop is not None:
             self._loop.run(self._app.close())
             self._loop.close()

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 COUNTERS = {
-    "claimed": "Attempts claimed.",
+    "claimed": "Jobs that this worker has claimed, retries included.",
     "stale": "Attempts that were gone when their worker wanted to write: reclaimed, cancelled or killed.",
 }
 GAUGES = {
-    "running": "Handlers at work.",
-    "waiting": "Attempts claimed and not started.",
-    "lost_places": "Places kept by handlers that ignore that their attempt is over.",
+    "running": "Handlers that run at this moment.",
+    "waiting": "Attempts that are claimed but have not started yet.",
+    "lost_places": "Places in the worker taken up by handlers that keep running although their attempt is over.",
 }
 
 
@@ -59,11 +59,15 @@ class Metrics:
         with self._turn:
             for name, text in COUNTERS.items():
                 yield CounterMetricFamily(f"fenceline_attempts_{name}", text, value=getattr(self._statistics, name))
-            ended = CounterMetricFamily("fenceline_attempts_ended", "Attempts ended.", labels=["kind", "outcome"])
+            ended = CounterMetricFamily(
+                "fenceline_attempts_ended", "Attempts that ended on this worker.", labels=["kind", "outcome"]
+            )
             for (kind, outcome), count in self._statistics.ended.items():
                 ended.add_metric([kind, outcome], count)
             yield ended
-            run_times = HistogramMetricFamily("fenceline_run_seconds", "Run times of handlers.", labels=["kind"])
+            run_times = HistogramMetricFamily(
+                "fenceline_run_seconds", "How long handlers ran, in seconds.", labels=["kind"]
+            )
             for kind, times in self._statistics.run_times.items():
                 buckets, below = [], 0
                 for bound, count in zip((*map(str, BOUNDS), "+Inf"), times.counts, strict=True):

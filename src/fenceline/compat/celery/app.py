@@ -250,7 +250,7 @@ def make_task(
     base = options.get("base") or Task
     task = base()
     if not isinstance(task, Task):
-        raise TypeError(f"base={base!r} of task {name} is no subclass of Task")
+        raise TypeError(f"base={base!r} of task {name} is not a subclass of Task")
     task.configure(function, name, options, get_app)
     return task
 

@@ -246,7 +246,7 @@ def _each(given: tuple[Any, ...]) -> list[Canvas]:
     parts = list(given[0]) if len(given) == 1 and not isinstance(given[0], Canvas) else list(given)
     for part in parts:
         if not isinstance(part, Canvas):
-            raise TypeError(f"{part!r:.200} is no signature: write task.s(…) or task.si(…)")
+            raise TypeError(f"{part!r:.200} is not a signature: write task.s(…) or task.si(…)")
     return parts
 
 

@@ -62,7 +62,7 @@ class Conf:
             raise Unsupported(f"{name} cannot be set: {INSTEAD[name]}")
         known = name in READ or name in NEEDLESS or name in SERIALIZERS or name in INSTEAD
         if not known and not name.startswith(NEEDLESS_PREFIXES):
-            raise Unsupported(f"{name} is no setting that is known here: use {', '.join(sorted(READ))}")
+            raise Unsupported(f"{name} is not a known setting: use {', '.join(sorted(READ))}")
         self._values[name] = value
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -174,7 +174,7 @@ class Task:
             raise Unsupported(f"{self.name}.retry() cannot change the job: args and options are those of the enqueue")
         most = request.context.job.max_attempts - 1
         if max_retries is not None and max_retries > most:
-            raise Unsupported(f"{self.name}.retry(max_retries={max_retries}) is above {most}: say so in the decorator")
+            raise Unsupported(f"{self.name}.retry(max_retries={max_retries}) is above {most}: set it in the decorator")
         if request.retries >= (most if max_retries is None else max_retries):
             raise exc or MaxRetriesExceededError(f"{self.name} was tried {request.retries + 1} times: {request.id}")
         if eta is not None:
@@ -190,7 +190,7 @@ class Task:
     ) -> None:
         """Tell what is going on: the state is the job's phase, `current` and `total` of the meta its progress."""
         if task_id not in (None, self.request.id):
-            raise Unsupported("update_state() of another task: only a task itself says how far it is")
+            raise Unsupported("update_state() of another task: a task can only report on itself")
         context, said = self.request.context, dict(meta or {})
         if state is not None:
             context.phase(state)

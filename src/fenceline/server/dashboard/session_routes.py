@@ -62,7 +62,7 @@ class SessionView(View):
 class CodeView(View):
     model_config = examples({"code": "fl_…", "expires_at": AT}, title="LoginCode")
 
-    code: Annotated[str, Field(description="Good for one sign-in. It is shown here and never again.")]
+    code: Annotated[str, Field(description="Valid for one sign-in. It is never shown again.")]
     expires_at: AwareDatetime
 
 
@@ -120,7 +120,7 @@ async def sign_out(request: ApiRequest) -> Response:
 
 @routes.post("/v1/session/codes", **operation(SIGNED_IN, "not_found", "invalid", status=201, model=CodeView))
 async def create_code(request: ApiRequest) -> Response:
-    """Make a code with which a browser opens one session for the bearer of this token, within ten minutes."""
+    """Create a code with which a browser can open one session as this token, within ten minutes."""
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
     if not token.startswith(PREFIX):
         raise Problem("invalid", "a sign-in code is made for a token: send one as `Authorization: Bearer …`")

@@ -24,7 +24,7 @@ begin
       format('It has waited %s for approval%s.',
              fenceline.say_seconds(extract(epoch from fenceline.clock() - fenceline.id_time(p_job_id))),
              case when v_others and v_job.created_by is not null
-                  then format(' by somebody else than %s, who enqueued it', v_job.created_by) else '' end),
+                  then format(' by someone other than %s, who enqueued it', v_job.created_by) else '' end),
       fenceline.id_time(p_job_id), v_job.expires_at,
       jsonb_build_object('roles', array(
         select o.name from fenceline.role o where o.permissions && array['jobs:approve', '*'] order by 1 limit 20),
