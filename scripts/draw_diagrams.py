@@ -4,6 +4,7 @@ Only those that have no picture yet. Pictures that no page shows any more are re
 What is drawn is committed: to build the manual needs neither.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from scripts.manual.diagrams import BLOCK, FOLDER, picture_of
 from scripts.manual.links import ELSEWHERE, ROOT
 
 MERMAID = "mermaid@12.3.0"
-SETTINGS = """{startOnLoad: false, theme: "neutral", htmlLabels: false, flowchart: {htmlLabels: false},
+SETTINGS = """{startOnLoad: false, theme: "neutral", htmlLabels: false,
+    flowchart: {htmlLabels: false, rankSpacing: 30, nodeSpacing: 20, padding: 8},
     fontFamily: "system-ui, sans-serif", deterministicIds: true}"""
 
 
@@ -37,6 +39,12 @@ def mermaid_script(folder: Path) -> str:
         return script.read().decode()
 
 
+def sized(drawing: str) -> str:
+    """With the size it was drawn at: an `img` would stretch it to the width of the page."""
+    _, _, width, height = re.search(r'viewBox="([^"]+)"', drawing)[1].split()  # type: ignore[index]
+    return drawing.replace('width="100%"', f'width="{float(width):.0f}" height="{float(height):.0f}"', 1)
+
+
 def draw(wanted: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
@@ -46,7 +54,7 @@ def draw(wanted: dict[str, str]) -> None:
         page.evaluate(f"mermaid.initialize({SETTINGS})")
         for name, diagram in wanted.items():
             drawn = page.evaluate("async text => (await mermaid.render('diagram', text)).svg", diagram)
-            (FOLDER / name).write_text(drawn + "\n", "utf-8")
+            (FOLDER / name).write_text(sized(drawn) + "\n", "utf-8")
         browser.close()
 
 

@@ -47,8 +47,8 @@ def page() -> str:
     parts = "\n".join(f"## {section}\n\n" + "\n".join(found) for section, found in of_top.items())
     return f"""# Commands
 
-Every command and every option, as `--help` says it. What they are good for is in [The command line](../guides/cli.md); options that are settings, and can
-be variables or lines of a file too, are in [Settings](settings.md).
+Every command and option, as shown by `--help`. [The command line](../guides/cli.md) shows how to use them. Options that can also be variables or lines of a file are in
+[Settings](settings.md).
 
 {parts}
 """

@@ -16,21 +16,21 @@ CURES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("cures
 ENDS = {
     "error": "The handler raised an exception.",
     "timeout": "An attempt took longer than its `timeout`.",
-    "lost": "Its worker was not heard of until the lease ended, and no attempts were left.",
+    "lost": "Its worker stopped reporting until the lease expired, and no attempts were left.",
     "crashed": "The process that ran it died.",
     "quarantined": "It killed its process three times while it ran alone.",
-    "stale": "It gave no sign of life for as long as its lane allows.",
-    "memory_limit": "An isolated handler took more memory than `memory_limit_mb`.",
+    "stale": "It showed no activity for longer than its lane's `stale_timeout_seconds`.",
+    "memory_limit": "An isolated handler used more memory than `memory_limit_mb`.",
     "shutdown": "Its worker had to stop before the handler ended.",
     "cancelled": "It was cancelled, by a person or by its handler.",
-    "rejected": "Its approval was refused.",
-    "expired": "It had not started by `expires_at`.",
+    "rejected": "Somebody rejected it instead of approving it.",
+    "expired": "It had not started by its `expires_at`.",
     "dependency_failed": "A job that it waited for did not succeed.",
     "plan_hash_mismatch": "Its snapshot is not the one that `requires_hash` names, or its configuration has changed.",
-    "superseded": "A newer version of the resource that it guards was there.",
-    "credentials": "Its identity's credentials could not be had.",
-    "circuit_open": "Of a webhook: its receiver is left alone for a while.",
-    "http_status": "Of a webhook: its receiver answered with an error.",
+    "superseded": "A newer version of the resource it guards already exists.",
+    "credentials": "The provider returned no credentials for its identity.",
+    "circuit_open": "A webhook delivery: its receiver has failed repeatedly and is not called for a while.",
+    "http_status": "A webhook delivery: its receiver answered with an error.",
 }
 #: Ends that have the code of an exception: refused args, steps, sizes.
 SHARED = ("invalid_args", "step_mismatch", "too_large", "invalid_json", "lock_cycle")
@@ -74,19 +74,23 @@ def without_code() -> list[type[errors.FencelineError]]:
     return [kind for kind in all_exceptions() if not hasattr(kind, "code")]
 
 
+def stacked(*names: str) -> str:
+    """Names of one thing, one above the other."""
+    return "<br>".join(code(name) for name in names if name)
+
+
 def http_cure(name: str) -> str:
     return CURES["http"].get(name) or CURES["refusals"].get(name, "")
 
 
 def page() -> str:
     refused = [
-        [code(name), code(kind.__name__), code(state), cause(kind), CURES["refusals"].get(name, "")]
+        [stacked(name, kind.__name__, state), cause(kind), CURES["refusals"].get(name, "")]
         for name, (state, kind) in refusals().items()
     ]
     coded = [
         [
-            code(getattr(kind, "code", "")),
-            code(kind.__name__),
+            stacked(getattr(kind, "code", ""), kind.__name__),
             cause(kind),
             CURES["exceptions"].get(getattr(kind, "code", ""), ""),
         ]
@@ -96,29 +100,29 @@ def page() -> str:
     answers = [[str(status), code(name), text, http_cure(name)] for name, (status, text) in PROBLEMS.items()]
     return f"""# Errors
 
-Every error has a code: the same word in Python, SQL, HTTP and the command line. The message names the culprit and what to do; here is more.
+Every error has a code, the same in Python, SQL, HTTP and on the command line. The message names the offending value and what to do; this page explains more.
 
 ## Refusals
 
-The state machine refused a call, and nothing was changed. In Python an exception of `fenceline.errors` (a `RefusedError`), in SQL a SQLSTATE, over HTTP
-`code` or `reason`.
+The state machine refused a call, and nothing was changed. You see this as an exception from `fenceline.errors` (a `RefusedError`) in Python, as a SQLSTATE in SQL, and as `code` or
+`reason` over HTTP.
 
-{table(["code", "exception", "SQLSTATE", "cause", "cure"], refused)}
+{table(["code, exception, SQLSTATE", "cause", "cure"], refused)}
 ## Other exceptions
 
-{table(["code", "exception", "cause", "cure"], coded)}
-These have no code; they say that nothing could be asked at all, or tell how a job ended:
+{table(["code, exception", "cause", "cure"], coded)}
+These have no code. They mean that the database could not be asked at all, or report how a job ended:
 
 {table(["exception", "cause"], [[code(kind.__name__), cause(kind)] for kind in without_code()])}
 ## How a job ended
 
-`error.code` of a job that failed or was cancelled, and of its attempts. A job whose handler raised one of the refusals above has that code, as
+`error.code` of a failed or cancelled job, and of its attempts. A job whose handler raised one of the refusals above has that code, for example
 {", ".join(map(code, SHARED))}.
 
 {table(["code", "cause", "cure"], ends)}
 ## Over HTTP
 
-`application/problem+json` with `code`. None has a side effect.
+`application/problem+json` with a `code`. None of them has a side effect.
 
 {table(["status", "code", "cause", "cure"], answers)}
 """

@@ -118,8 +118,8 @@ def page() -> str:
     return (
         """# HTTP routes
 
-Every route of `fenceline server`, from its contract, [openapi.json](../openapi.json). A session with curl, who may do what and what versions promise are in
-[HTTP](../guides/http.md); the codes are in [Errors](errors.md#over-http).
+Every route of `fenceline server`, from [openapi.json](../openapi.json). [HTTP](../guides/http.md) has a session with curl, permissions and compatibility between versions;
+[Errors](errors.md#over-http) explains the codes.
 
 """
         + "\n\n".join(parts)

@@ -2,6 +2,7 @@
 
 # ruff: noqa: SLF001 - what the collectors declare is kept in private members
 
+import re
 from typing import Any, cast
 
 import yaml
@@ -66,14 +67,19 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in loaded["groups"] for rule in group["rules"]]
 
 
+def filled_in(text: str) -> str:
+    """With words for what Prometheus puts there."""
+    return re.sub(
+        r"\{\{ \$value.*?\}\}", "N", re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: found[1].upper(), text)
+    )
+
+
 def alert_rows() -> list[list[str]]:
     return [
         [
             code(rule["alert"]),
             rule["labels"]["severity"],
-            f"{rule['annotations']['summary']}. {rule['annotations']['description']}".replace("{{", "{").replace(
-                "}}", "}"
-            ),
+            filled_in(f"{rule['annotations']['summary']}. {rule['annotations']['description']}"),
             code(f"{rule['expr']}" + (f" for {rule['for']}" if "for" in rule else "")),
         ]
         for rule in alerts()
@@ -84,22 +90,22 @@ def page() -> str:
     header = ["metric", "type", "labels", "what"]
     return f"""# Metrics and alerts
 
-For Prometheus. How to collect them, with traces and logs beside, is in [Monitoring](../operations/monitoring.md).
+For Prometheus. [Monitoring](../operations/monitoring.md) explains how to collect them, and describes traces and logs.
 
-## Of the server
+## The server
 
-`GET /metrics` of `fenceline server` (with `--private-metrics` for tokens with `workers:view` only). Every server sees the whole fleet: take the `max` over
-servers, not the sum. Counters begin at 0 when a server starts.
+`GET /metrics` of `fenceline server` (with `--private-metrics`, only for tokens with `workers:view`). Every server reports on the whole fleet: take the `max` over
+servers, not the sum. Counters start at 0 with the server.
 
 {table(header, rows(of_server()))}
-## Of a worker
+## A worker
 
-`fenceline worker --metrics-port N` (extra `metrics`). Every worker counts what it did: take the `sum`.
+`fenceline worker --metrics-port N` (extra `metrics`). Every worker counts only its own work: take the `sum`.
 
 {table(header, rows(of_worker()))}
 ## Alerts
 
-`deploy/prometheus/alerts.yaml`, with tests for promtool beside it. Tune the numbers to your lanes.
+From `deploy/prometheus/alerts.yaml`, which has promtool tests next to it. Adjust the thresholds to your lanes.
 
 {table(["alert", "severity", "says", "when"], alert_rows())}
 """

@@ -46,7 +46,13 @@ def lane_settings() -> list[Attribute]:
     """The command line knows them all, with a word on each."""
     options = [option for option in set_lane.params if isinstance(option, click.Option) and not option.hidden]
     known = [option for option in options if option.help and option.name not in {"as_json", *SHARED}]
-    return [Attribute(str(o.name), o.metavar or "", "", f"{o.help} (`{o.opts[0]}`)") for o in known]
+    return [Attribute(str(o.name), type_of(o), "", f"{o.help} (`{o.opts[0]}`)") for o in known]
+
+
+def type_of(option: click.Option) -> str:
+    """As it is typed at the command line."""
+    choices = "|".join(option.type.choices) if isinstance(option.type, click.Choice) else "true|false"
+    return option.metavar or choices
 
 
 #: What every command that talks to a queue has besides.
@@ -64,7 +70,7 @@ def option_table(found: list[Attribute]) -> str:
 def page() -> str:
     return f"""# Options
 
-What can be said about handlers, jobs, schedules and lanes. All of it may be left out.
+The options of handlers, enqueues, schedules and lanes. All are optional.
 
 ## `@app.job(…)`
 
@@ -77,7 +83,7 @@ A handler that takes many jobs at a time has two more; see [Many jobs in one cal
 ## An enqueue
 
 `handler.options(…).enqueue(…)`, `app.enqueue(kind, args, …)`, `ctx.enqueue(…)`, `group.enqueue(…)`, and `each=` of `enqueue_many`. Over HTTP the
-fields of `POST /v1/jobs` have the same names, in SQL the members of `p_options`. What an enqueue says is stronger than what the decorator says.
+fields of `POST /v1/jobs` have the same names, and in SQL the members of `p_options`. Options of an enqueue override those of the decorator.
 
 {option_table(attributes(EnqueueOptions))}
 ### `after`

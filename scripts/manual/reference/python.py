@@ -12,7 +12,7 @@ import fenceline.testing
 GROUPS: dict[str, tuple[str, str, list[str]]] = {
     "reference/app.md": (
         "App and handlers",
-        "Where handlers are registered and jobs come from. `app.sync` and `handler.sync` have the same verbs for blocking code.",
+        "Register handlers and enqueue jobs. `app.sync` and `handler.sync` have the same methods for blocking code.",
         [
             "fenceline.public.Fenceline",
             "fenceline.public.Handler",
@@ -24,7 +24,7 @@ GROUPS: dict[str, tuple[str, str, list[str]]] = {
     ),
     "reference/jobs.md": (
         "Jobs, lanes, schedules, the system",
-        "What `app.jobs`, `app.lanes`, `app.schedules`, `app.system` and `app.stats` can do, and the handle of a job.",
+        "The methods of `app.jobs`, `app.lanes`, `app.schedules`, `app.system` and `app.stats`, and of a job's handle. Methods that change something take `actor=`, which is recorded in the audit log (default: the app's actor), and most take a `reason`. Lists return pages: `limit` is their size, `cursor` where to continue.",
         [
             "fenceline.public.Job",
             "fenceline.public.SyncJob",
@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, str, list[str]]] = {
     ),
     "reference/context.md": (
         "The context of a handler",
-        "What a handler whose first parameter is `ctx` is given. What it is good for is in [Handlers](../guides/handlers.md).",
+        "What a handler receives as its first parameter, `ctx`. [Handlers](../guides/handlers.md) shows how to use it.",
         [
             "fenceline.public.Context",
             "fenceline.public.SyncContext",
@@ -53,7 +53,7 @@ GROUPS: dict[str, tuple[str, str, list[str]]] = {
     ),
     "reference/testing.md": (
         "The test kit",
-        "The fixtures of the pytest plugin, and what they give. [Testing](../guides/testing.md) has tests to copy.",
+        "The fixtures of the pytest plugin and what they provide. [Testing](../guides/testing.md) has tests to copy.",
         [
             "fenceline.pytest_plugin.fenceline_app",
             "fenceline.pytest_plugin.fenceline_dsn",
@@ -66,19 +66,19 @@ GROUPS: dict[str, tuple[str, str, list[str]]] = {
     ),
     "reference/credentials.md": (
         "Credential providers",
-        "For `Fenceline(credentials=…)`: they turn the `identity` of a job into temporary credentials where it runs. See [Identity](../guides/workflows.md#identity).",
+        "For `Fenceline(credentials=…)`: they exchange the `identity` of a job for temporary credentials just before it runs. See [Identity](../guides/credentials.md#identity).",
         [f"fenceline.credentials.{name}" for name in fenceline.credentials.__all__],
     ),
 }
 EXCEPTIONS = (
     "reference/exceptions.md",
     "Exceptions",
-    "What a handler may raise to say how its job goes on, and what callers may have to catch. [Errors](errors.md) has every code, with cause and cure.",
+    "Exceptions that a handler raises to control its job, and exceptions that callers may have to catch. [Errors](errors.md) lists every code with cause and cure.",
 )
 RECORDS = (
     "reference/records.md",
     "Records and values",
-    "What the verbs return, and types for annotations.",
+    "Return values of the methods above, and types for annotations.",
 )
 
 

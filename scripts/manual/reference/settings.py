@@ -7,16 +7,16 @@ from fenceline.cli.settings import Setting, variable
 
 #: Variables that are no settings of a command: who reads them, and what for.
 VARIABLES = {
-    "FENCELINE_CONFIG": "The TOML file with settings. Else `./fenceline.toml`, else `[tool.fenceline]` in `./pyproject.toml`.",
-    "FENCELINE_HOME": "The folder of the embedded PostgreSQL, and of the first token. Else `./.fenceline`.",
+    "FENCELINE_CONFIG": "The TOML file with settings. Default: `./fenceline.toml`, then `[tool.fenceline]` in `./pyproject.toml`.",
+    "FENCELINE_HOME": "The folder of the embedded PostgreSQL, and of the first token. Default: `./.fenceline`.",
     "FENCELINE_KEYS": "Keys for encryption at rest, separated by commas, the newest first. See [Encryption](../guides/encryption.md).",
-    "FENCELINE_DELIVERY": "How jobs reach workers where the lane and `Fenceline(delivery=…)` say nothing: `postgres`, `arq`, `inline`.",
-    "FENCELINE_REDIS_URL": "The Redis of the delivery `arq`.",
-    "FENCELINE_ARQ_QUEUE": "For an Arq worker of your own: the queue, and so the lane, that it listens to. See [Deliveries](../guides/deliveries.md).",
-    "FENCELINE_LANES": "The lanes that `make up` and `fenceline up` create at the start, as `name:slots`, separated by commas.",
-    "FENCELINE_PUBLIC_URL": "The address of the server as outsiders see it, for `ctx.callback_url`.",
-    "FENCELINE_IDENTITY_<NAME>__<KEY>": "A credential of an identity, for `EnvironmentCredentials`. See [Identity](../guides/workflows.md#identity).",
-    "FENCELINE_TEST_DSN": "The server that tests make their databases on. Else an embedded one. See [Testing](../guides/testing.md).",
+    "FENCELINE_DELIVERY": "How jobs reach workers, unless the lane or `Fenceline(delivery=…)` sets it: `postgres`, `arq`, `inline`.",
+    "FENCELINE_REDIS_URL": "The address of the Redis server for the delivery `arq`, such as `redis://localhost:6379`.",
+    "FENCELINE_ARQ_QUEUE": "The name of the queues in Redis, `fenceline:{lane}` by default. Without `{lane}` all lanes share one. See [Deliveries](../guides/deliveries.md).",
+    "FENCELINE_LANES": 'Settings of lanes as JSON, such as `{"reports": {"slots": 1}}`. Read once, when the schema is installed.',
+    "FENCELINE_PUBLIC_URL": "The address at which the server is reached from outside, for `ctx.callback_url`.",
+    "FENCELINE_IDENTITY_<NAME>__<KEY>": "A credential of an identity, for `EnvironmentCredentials`. See [Identity](../guides/credentials.md#identity).",
+    "FENCELINE_TEST_DSN": "The server on which tests create their databases. Default: an embedded one. See [Testing](../guides/testing.md).",
 }
 
 
@@ -39,12 +39,11 @@ def page() -> str:
     rows = [row(setting) for setting in settings()]
     return f"""# Settings
 
-Every setting can be a flag, a variable or a line of a TOML file; from the strongest: flag, variable, file, default. `worker.processes` is `processes` in
-the table `[worker]`. `fenceline config` prints all of them with their values and where each came from. How the file is found is in
-[The command line](../guides/cli.md#settings).
+Every setting can be a flag, a variable or a line of a TOML file. A flag overrides a variable, a variable the file, and the file the default. `worker.processes` is `processes` in the
+table `[worker]`. `fenceline config` prints all settings with their values and sources. [The command line](../guides/cli.md#settings) explains how the file is found.
 
-What is set in the database and not here: lanes ([options](options.md#a-lane)), retention (`fenceline retention`), limits of tenants (`fenceline limits`),
-who may approve (`fenceline approval`), and schedules.
+These are set in the database instead: lanes ([options](options.md#a-lane)), retention (`fenceline retention`), limits of tenants (`fenceline limits`), approval
+(`fenceline approval`), and schedules.
 
 {table(["setting", "flag", "variable", "default", "what"], rows)}
 ## Further variables

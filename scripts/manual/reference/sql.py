@@ -86,8 +86,8 @@ def page() -> str:
     ]
     return """# SQL functions and views
 
-What programs and people may call, in the schema `fenceline`, with the database role that it takes: `fenceline_producer`, `fenceline_worker`,
-`fenceline_reader`, `fenceline_admin`. Names, parameters and results stay as they are from one release to the next. A session with psql is in
-[SQL](../guides/sql.md); the SQLSTATEs are in [Errors](errors.md).
+The functions and views of the schema `fenceline` that you may use, with the database role that each needs: `fenceline_producer`, `fenceline_worker`,
+`fenceline_reader` or `fenceline_admin`. Names, parameters and results do not change between releases. [SQL](../guides/sql.md) has a session with psql; [Errors](errors.md) explains the
+SQLSTATEs.
 
 """ + "\n".join(parts)
