@@ -11,9 +11,10 @@ from tests.cli.program import Program
 from fenceline.cli import main
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "docs/guides/cli.md").read_text()
-PAGES = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
-BLOCK = re.compile(r"^```(?:sh)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+TEXT = (DOCS / "guides/cli.md").read_text()
+PAGES = [ROOT / "README.md", *DOCS.rglob("*.md"), *ROOT.glob("examples/*/README.md")]
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TYPED = sorted(
     {
         line.split(" &")[0]

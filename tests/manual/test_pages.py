@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +13,8 @@ import psycopg
 import pytest
 from cryptography.fernet import Fernet
 from tests.acceptance.printed_program import DOCS, run_as_printed
+from tests.acceptance.session import free_port
+from tests.manual.test_start import answer
 from tests.worker.fleet import FENCELINE
 
 from fenceline import Fenceline
@@ -19,10 +22,36 @@ from fenceline import Fenceline
 ROOT = DOCS.parent
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAMS = ["guides/one_at_a_time.md", "guides/retries.md", "guides/transactions.md", "guides/limits.md"]
-#: Their lines are for the reader's own system: tests/cli/test_docs.py sees that the commands and options exist.
-TYPED_ONLY = {"start/deploy.md"} | {
-    f"operations/{name}.md" for name in ("upgrades", "backup", "troubleshooting", "sizing")
+#: Page → language → the test that runs all blocks of that language.
+RUN: dict[str, dict[str, str]] = {
+    **{page: {"python": "manual/test_pages.py"} for page in PROGRAMS},
+    **{f"moving/{path.name}": {"python": "compat/test_pages.py"} for path in (DOCS / "moving").glob("*.md")},
+    "start/first_job.md": {"python": "manual/test_start.py", "sh": "manual/test_start.py"},
+    **{
+        f"guides/{name}.md": {"python": "acceptance/test_workflows_page.py"}
+        for name in ("approval", "batch", "credentials", "locks", "waits", "workflows")
+    },
+    "guides/dashboard.md": {"html": "dashboard/test_embedding.py"},
+    "guides/deliveries.md": {"python": "delivery/test_page.py"},
+    "guides/django.md": {"python": "django_project/test_django.py"},
+    "guides/encryption.md": {"python": "manual/test_pages.py"},
+    "guides/handlers.md": {"python": "acceptance/test_handlers_page.py"},
+    "guides/http.md": {"sh": "acceptance/test_http_session.py"},
+    "guides/integrations.md": {"python": "integrations/test_page.py"},
+    "guides/isolation.md": {"python": "manual/test_pages.py", "sh": "manual/test_pages.py"},
+    "guides/runners.md": {"sh": "acceptance/test_runner_session.py"},
+    "guides/schedules.md": {"python": "acceptance/test_schedules_page.py"},
+    "guides/sql.md": {"sql": "acceptance/test_psql.py"},
+    "guides/streams.md": {"python": "manual/test_pages.py"},
+    "guides/testing.md": {"python": "testing/test_page.py"},
+    "guides/typing.md": {"python": "manual/test_pages.py"},
+    "guides/webhooks.md": {"sh": "server/test_incoming_webhooks.py"},
+    "operations/sizing.md": {"sql": "manual/test_pages.py"},
 }
+#: `fenceline` is run by tests/cli/test_printed_commands.py; the rest installs or sets up the reader's own system.
+TYPED = re.compile(
+    r"fenceline |pip install |export |#|\./manage\.py fenceline |sed -i |eval |_FENCELINE_COMPLETE=|curl -N |  --"
+)
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -89,20 +118,56 @@ def test_type_checkers_see_what_the_page_on_typing_says(tmp_path: Path) -> None:
 
 
 async def test_the_page_on_streams_watches_a_job(database: str, capsys: pytest.CaptureFixture[str]) -> None:
-    [program] = blocks("guides/streams.md", "python")
-    of_one, rest = program.split("async for event in app.watch", 1)
-    compile(in_function(f"async for event in app.watch{rest}"), "streams.md", "exec")
+    of_one, of_many, _over_http = blocks("guides/streams.md", "python")
     names: dict[str, Any] = {}
     exec(in_function(of_one), names)  # noqa: S102 - our own page
     async with Fenceline(database) as app:
         job = await app.enqueue("nobody_runs_it")
         await job.cancel()
-        await names["page"](app, job, "", "")
+        await names["page"](app, job)
+        assert "cancelled" in capsys.readouterr().out
+        exec(in_function(of_many), names)  # noqa: S102 - as above
+        watching = asyncio.create_task(names["page"](app, job))
+        written = ""
+        async with asyncio.timeout(60):
+            while "ingest" not in written:
+                failed = await app.enqueue("ingest")
+                await failed.cancel()
+                await asyncio.sleep(0.2)
+                written += capsys.readouterr().out
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+@pytest.fixture
+def url(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Of a server of the database."""
+    monkeypatch.setenv("FENCELINE_DSN", database)
+    port = str(free_port())
+    server = subprocess.Popen([str(FENCELINE), "server", "--no-auth", "--port", port])
+    try:
+        answer(f"http://127.0.0.1:{port}/readyz")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+async def test_the_page_on_streams_watches_a_server(
+    url: str, database: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *_, over_http = blocks("guides/streams.md", "python")
+    names: dict[str, Any] = {}
+    exec(in_function(over_http, "job, url, token"), names)  # noqa: S102 - our own page
+    async with Fenceline(database) as app:
+        job = await app.enqueue("nobody_runs_it")
+        await job.cancel()
+        await names["page"](job, url, "not asked for")
     assert "cancelled" in capsys.readouterr().out
 
 
-def in_function(text: str) -> str:
-    return "async def page(app, job, url, token):\n" + "\n".join(f"    {line}" for line in text.splitlines())
+def in_function(text: str, parameters: str = "app, job") -> str:
+    return f"async def page({parameters}):\n" + "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def test_the_page_on_encryption_makes_a_codec(database: str) -> None:
@@ -117,6 +182,13 @@ def test_the_page_on_encryption_makes_a_codec(database: str) -> None:
     names["app"].sync.close()
 
 
+def test_the_query_of_the_page_on_sizing_lists_tables(database: str) -> None:
+    [query] = blocks("operations/sizing.md", "sql")
+    with psycopg.connect(database) as connection:
+        rows = connection.execute(query.encode()).fetchall()
+    assert any(str(name).startswith("job_") for name, _ in rows)
+
+
 def test_every_test_that_the_manual_names_exists() -> None:
     for path in DOCS.glob("**/*.md"):
         for named in re.findall(r"(?<![\w/])tests/[\w/]+(?:\.py)?", path.read_text("utf-8")):
@@ -124,12 +196,21 @@ def test_every_test_that_the_manual_names_exists() -> None:
 
 
 def test_code_of_every_page_is_run_by_a_test() -> None:
-    tests = "\n".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     for path in DOCS.glob("**/*.md"):
         page = path.relative_to(DOCS).as_posix()
-        languages = {named for named, _ in BLOCK.findall(path.read_text("utf-8"))}
-        assert languages <= {"python", "sh", "text", "sql", "toml", "html", "mermaid", "json"}, page
-        if languages & {"python", "sh", "sql", "html"} and not page.startswith("moving/") and page not in TYPED_ONLY:
-            folder, _, name = page.rpartition("/")
-            named = (f'"{page}"', f'"{folder}" / "{name}"', f"docs/{page}", f'"docs" / "{folder}" / "{name}"')
-            assert any(words in tests for words in named), f"no test names {page}"
+        run = RUN.get(page, {})
+        for language, text in BLOCK.findall(path.read_text("utf-8")):
+            if language == "sh" and "sh" not in run:
+                wrong = [line for line in text.splitlines() if line and not TYPED.match(line)]
+                assert not wrong, f"{page}: no test runs {wrong}"
+            else:
+                assert language in run or language in {"text", "toml", "mermaid", "json"}, f"{page}: {text[:60]}"
+        for test in run.values():
+            source = (ROOT / "tests" / test).read_text("utf-8")
+            assert path.name in source or '(DOCS / "moving").glob' in source, f"{test} does not name {page}"
+
+
+def test_every_block_says_its_language() -> None:
+    for path in DOCS.glob("**/*.md"):
+        fences = re.findall(r"^```(\w*)$", path.read_text("utf-8"), re.MULTILINE)
+        assert all(fences[::2]), path

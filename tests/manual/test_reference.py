@@ -9,9 +9,11 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from scripts.manual.reference import command_line, errors, http, metrics, options, python, settings, sql
@@ -45,6 +47,33 @@ def rows(page: str) -> dict[str, list[str]]:
 def unexplained(page: str, names: Iterable[str]) -> list[str]:
     explained = rows(page)
     return [name for name in names if not any(len(text) > 5 for text in explained.get(name, []))]
+
+
+#: Words that explain nothing.
+SMALL = re.compile(
+    r"(a|an|and|as|at|be|by|for|from|has|have|in|is|it|its|no|not|of|on|one|or|such|that|the|there|this|to|with)"
+)
+
+
+def words(text: str) -> set[str]:
+    return {word.lower().rstrip("s") for word in re.findall(r"[A-Za-z]+", text) if not SMALL.fullmatch(word.lower())}
+
+
+def says_nothing_new(name: str, text: str) -> bool:
+    """Whether an explanation has fewer than three words that its name has not."""
+    in_name = re.sub(r"([a-z])([A-Z])", r"\1 \2", name).replace("_", " ")
+    return len(words(text) - words(in_name)) < 3
+
+
+def test_an_explanation_that_repeats_the_name_is_noticed() -> None:
+    assert says_nothing_new("max_delay", "The max delay of it.")
+    assert not says_nothing_new("max_delay", "The longest wait between two attempts.")
+
+
+@pytest.mark.parametrize("page", [options, settings, metrics, errors], ids=lambda page: page.__name__)
+def test_no_explanation_only_repeats_the_name(page: ModuleType) -> None:
+    found = rows(page.page())
+    assert [name for name, texts in found.items() if says_nothing_new(name, max(texts, key=len))] == []
 
 
 def test_rows_are_read() -> None:
@@ -85,6 +114,12 @@ def test_every_variable_is_explained() -> None:
     read = set(re.findall(r"FENCELINE_[A-Z][A-Z_]*[A-Z]", source)) - INTERNAL
     page = settings.page()
     assert [name for name in sorted(read) if name not in page] == []
+
+
+def test_every_extra_is_explained() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    page = (ROOT / "docs" / "start" / "install.md").read_text("utf-8")
+    assert unexplained(page, extras.keys() - {"dev", "docs"}) == []
 
 
 def test_every_command_is_explained() -> None:
@@ -238,6 +273,31 @@ def public_members(owner: type) -> list[str]:
     found = {name: value for base in reversed(ours) for name, value in vars(base).items() if not name.startswith("_")}
     kinds = (property, classmethod, staticmethod)
     return [name for name, value in found.items() if inspect.isfunction(value) or isinstance(value, kinds)]
+
+
+#: Explained once: on the page on jobs, for all verbs, and by `CredentialProvider`.
+SAID_OF_ALL = {"actor", "reason", "limit", "cursor", "tenant", "kind"}
+
+
+def unexplained_parameters() -> Iterator[str]:
+    """Of verbs, given by name only; blocking twins refer to the async ones."""
+    for path in {path for names in python.documented().values() for path in names}:
+        module, _, name = path.rpartition(".")
+        owner = getattr(sys.modules[module], name)
+        if not inspect.isclass(owner) or issubclass(owner, BaseException) or name.startswith("Sync"):
+            continue
+        for member in public_members(owner):
+            function = inspect.getattr_static(owner, member)
+            if inspect.isfunction(function):
+                text = function.__doc__ or ""
+                for parameter in inspect.signature(function).parameters.values():
+                    is_said = parameter.name in SAID_OF_ALL or re.search(rf"\b{parameter.name}\b", text)
+                    if parameter.kind is parameter.KEYWORD_ONLY and not is_said:
+                        yield f"{name}.{member}({parameter.name}=)"
+
+
+def test_every_parameter_of_a_verb_is_explained() -> None:
+    assert sorted(set(unexplained_parameters())) == []
 
 
 def test_every_public_name_is_on_a_page() -> None:
