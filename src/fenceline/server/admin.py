@@ -34,7 +34,7 @@ _LANE: dict[str, JsonValue] = {
 
 
 class LaneBody(Body):
-    """What is left out stays as it is; null clears (`slots: null` is unlimited)."""
+    """Omitted fields keep their value; null clears one (`slots: null` is unlimited)."""
 
     model_config = examples({"slots": 4, "kinds": ["ingest"]})
 
@@ -141,7 +141,7 @@ class FleetView(View):
             ],
             "workers": [
                 {
-                    "id": 3, "name": "web-1", "host": "web-1", "pid": 41, "version": "0.1.0", "lanes": None,
+                    "id": 3, "name": "web-1", "host": "web-1", "pid": 41, "version": "0.2.0", "lanes": None,
                     "labels": None, "started_at": AT, "heartbeat_at": AT, "status": "online", "in_use": 1,
                     "blocked_seconds": None, "blocked_by": None,
                 }
@@ -171,7 +171,7 @@ class DrainView(View):
 
 @routes.get("/v1/admin/workers/lanes", **operation("workers:view", model=LaneList))
 async def list_lanes(request: ApiRequest) -> Response:
-    """Every lane with its settings, and what is measured of the tenant's jobs in it."""
+    """Every lane with its settings, and figures on the tenant's jobs in it."""
     return list_response(await request.database.call(_described(request)))
 
 
@@ -249,7 +249,9 @@ async def fleet_status(request: ApiRequest) -> Response:
 
 
 @routes.get("/v1/admin/workers/depth", **operation("workers:view", "invalid", model=DepthView))
-async def depth(request: ApiRequest, lane: Annotated[str | None, Query(description="Of one lane.")] = None) -> Response:
+async def depth(
+    request: ApiRequest, lane: Annotated[str | None, Query(description="Only this lane.")] = None
+) -> Response:
     """How many of the tenant's jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
     found = await request.database.call(calls.lanes.depth(lane, request.identity.reach))
     return json_response(json.dumps({"depth": found}))
