@@ -21,8 +21,8 @@ COLUMNS, LINES = 120, 40
 
 
 def _take_terminal() -> None:
-    """Make the pty the program's own terminal, so that Ctrl-C reaches it, and its end. Whoever started the tests may have
-    left both ignored, as a shell with a job in the background or `nohup` does.
+    """Make the pty the program's own terminal, so that Ctrl-C reaches it, and its end. Whoever started the tests may
+    have left both ignored, as a shell with a job in the background or `nohup` does.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
