@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -55,7 +56,7 @@ def run(words: list[str]) -> Result:
 
 def job_for(words: list[str], hands: Hands) -> str:
     """One that the command fits."""
-    options = {"run_in": 3600} if "run-now" in words else {}
+    options: dict[str, Any] = {"run_in": 3600} if "run-now" in words else {}
     job = hands.enqueue("ingest", **options)
     if "-f" in words:  # it follows until the end
         assert run(["jobs", "cancel", job]).exit_code == 0
