@@ -9,6 +9,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -270,6 +271,21 @@ def test_start_again_revives_a_server_that_died_under_its_user(folder: Path) -> 
         kill(pid)
         with EmbeddedPostgres(folder):
             assert fetch(dsn, "select 1") == 1
+
+
+def test_a_socket_that_nobody_answers_at_is_not_taken_for_the_server(folder: Path) -> None:
+    """As what a killed server was about to start leaves behind, for a moment."""
+    with EmbeddedPostgres(folder) as dsn:
+        pid = server_pid(folder)
+        assert pid is not None
+        kill(pid)
+        path = folder / "data" / ".s.PGSQL.5432"
+        path.unlink()
+        with socket.socket(socket.AF_UNIX) as orphan:
+            orphan.bind(str(path))
+            orphan.listen()
+            with EmbeddedPostgres(folder):
+                assert fetch(dsn, "select 1") == 1
 
 
 def test_reused_process_id_in_the_pid_file_is_not_taken_for_the_server(folder: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -23,6 +24,9 @@ MAJOR_VERSION = 18
 SUPERUSER = "postgres"
 PORT = 5432  # part of the socket's name; nothing listens on TCP
 SOCKET_NAME = f".s.PGSQL.{PORT}"
+#: Asks a server whether it speaks TLS; each answers with a byte.
+SSL_REQUEST = struct.pack("!ii", 8, 80877103)
+ANSWER_SECONDS = 3.0
 
 # Crash recovery after a long outage may take minutes, and so may the checkpoint of a shutdown.
 START_TIMEOUT_SECONDS = 300
@@ -172,8 +176,8 @@ class Cluster:
         postmaster = self._read_pid_file()
         if postmaster is None:
             return None
-        # A listening socket proves a server even where its process is out of sight (another container).
-        if _listens(postmaster.socket_folder / SOCKET_NAME) or self._is_our_process(postmaster.pid):
+        # An answer proves a server even where its process is out of sight (another container).
+        if self._is_our_process(postmaster.pid) or _answers(postmaster.socket_folder / SOCKET_NAME):
             return postmaster
         return None
 
@@ -236,13 +240,18 @@ def _give(folder: Path, account: Account | None) -> None:
         os.chown(folder, account.uid, account.gid)
 
 
-def _listens(path: Path) -> bool:
+def _answers(path: Path) -> bool:
+    """Whether a server answers there. That somebody listens is not enough: a process that a killed server was about to
+    start may keep its socket open for a moment.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(ANSWER_SECONDS)
         try:
             client.connect(str(path))
+            client.sendall(SSL_REQUEST)
+            return client.recv(1) in (b"S", b"N")
         except OSError:
             return False
-        return True
 
 
 def _run(account: Account | None, *command: object) -> subprocess.CompletedProcess[str]:
