@@ -5,6 +5,20 @@ from tests.sql.mutation import mutant, on_queue
 
 CLOCK_MUTANTS = (
     mutant(
+        "lost_message_not_missed_after_a_step_back",
+        "absorb_step",
+        "set sent_at = m.sent_at + p_step",
+        "set sent_at = m.sent_at",
+        on_queue(test_clock_step.test_a_lost_message_is_missed_as_soon_as_without_the_step, step=-30),
+    ),
+    mutant(
+        "refused_job_waits_longer_after_a_step_back",
+        "absorb_step",
+        "set refused_at = f.refused_at + p_step",
+        "set refused_at = f.refused_at",
+        on_queue(test_clock_step.test_a_refused_job_fails_as_soon_as_without_the_step, step=-30),
+    ),
+    mutant(
         "maintenance_stands_still_after_a_step_back",
         "is_due",
         " and v_ran <= v_now then",

@@ -72,6 +72,38 @@ async def test_grace_and_signs_of_life_count_time_that_has_passed(queue: Queue, 
 
 
 @STEPS
+async def test_a_lost_message_is_missed_as_soon_as_without_the_step(queue: Queue, step: int) -> None:
+    await queue.set_lane("default", delivery="arq")
+    await queue.enqueue()
+    await keep_looking(queue)
+    assert len(await queue.rows("take_messages", "arq")) == 1
+    await queue.step_clock(step)
+    assert (await queue.maintain())["resent"] == 0
+    await queue.move_clock(3)
+    assert (await queue.maintain())["resent"] == 1
+
+
+@STEPS
+async def test_a_refused_job_fails_as_soon_as_without_the_step(queue: Queue, step: int) -> None:
+    """The worker that refused it is the only one left."""
+    await queue.call("stop_worker", queue.worker)
+    await queue.call(
+        "declare_signatures", await queue.register(lease_seconds=3600), {"work 0a": {"takes": {}, "extra": False}}
+    )
+    job = await queue.enqueue()
+    await keep_looking(queue)
+    await queue.sql("insert into fenceline.refusal values ($1, '{work 0a}', fenceline.clock())", job)
+    await queue.step_clock(step)
+    await queue.maintain()
+    await queue.move_clock(55)
+    await queue.maintain()
+    assert await queue.status(job) == "queued"
+    await queue.move_clock(10)
+    await queue.maintain()
+    assert await queue.status(job) == "failed"
+
+
+@STEPS
 @pytest.mark.parametrize("signal", ["go", None])
 async def test_a_wait_is_as_long_as_it_was(queue: Queue, step: int, signal: str | None) -> None:
     job = await queue.enqueue()

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from tests.worker.fleet import Fleet, until
+from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
 from fenceline.model.worker_settings import WorkerSettings
+from fenceline.worker.process_channel import start_with_channel
 
 
 @pytest.fixture
@@ -130,6 +133,29 @@ async def test_without_an_import_name_a_suspect_waits_or_runs_beside_others(
     working.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await working
+
+
+async def test_a_machine_that_starts_no_process_for_a_while_costs_no_lease(
+    fleet: Fleet, app: Fenceline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too many processes, or no memory for one more: it is tried again until the lease ends."""
+    refusals = iter(range(3))
+
+    async def refuse_some(*given: Any, **options: Any) -> Any:
+        if next(refusals, None) is not None:
+            raise BlockingIOError("Resource temporarily unavailable")
+        return await start_with_channel(*given, **options)
+
+    monkeypatch.setattr("fenceline.worker.lease_process.start_with_channel", refuse_some)
+
+    @app.job()
+    async def long() -> None:
+        await asyncio.sleep(9)
+
+    job = await long.enqueue()
+    async with running(app, lease_seconds=8.0):
+        assert (await ended(job)).status == "succeeded"
+    assert [row["outcome"] for row in await fleet.history()] == ["succeeded"]
 
 
 def test_its_options_are_those_of_a_worker_with_the_same_defaults() -> None:

@@ -55,25 +55,30 @@ class LeaseProcess:
             # Cancelled in the middle of the start, nobody would be left to end the process: so that is seen through.
             starting = asyncio.create_task(self._start())
             try:
-                channel, process = await asyncio.shield(starting)
+                channel, _process = await asyncio.shield(starting)
                 self._channel = channel
                 self.notify(engine)
                 if await channel.receive() is not None:
                     self.ready.set()
                 await obey(engine, channel)
                 log.error("the process that keeps the lease has ended: another is started")
+            except OSError as error:
+                log.error("the process that keeps the lease cannot be started (%s): trying again", error)  # noqa: TRY400 - no bug of ours
             finally:
-                channel, process = await starting
                 self._channel = None
-                channel.send(bye=0)
-                channel.close()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(GOODBYE_SECONDS):
-                        await process.wait()
-                if process.returncode is None:
-                    process.kill()
-                    await process.wait()
+                with contextlib.suppress(OSError):
+                    await self._end(*await starting)
             await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _end(self, channel: ProcessChannel, process: Process) -> None:
+        channel.send(bye=0)
+        channel.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
     async def _start(self) -> tuple[ProcessChannel, Process]:
         board = self._board.descriptor

@@ -12,7 +12,7 @@ declare
 begin
   select array_agg(j.id), array_agg(n.id) into v_waiters, v_awaited
   from fenceline.job j cross join lateral unnest(j.after) a cross join lateral fenceline.newest_retry(a) n(id)
-  where j.id = any(v_left) and n.id = any(v_left);
+  where j.id = any(v_left) and n.id in (select unnest(v_left));  -- hashed, however many they are
   while cardinality(v_left) > 0 and v_waiters is not null loop
     v_next := array(
       select i from unnest(v_left) i except

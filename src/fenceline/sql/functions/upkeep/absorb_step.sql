@@ -1,5 +1,5 @@
 -- Moves what is meant as "so long from then" along with a clock that was set: leases, grace periods, signs of life,
--- backoffs, snoozes and waits, the buckets of rate limits, who waits. What is meant as a moment (run_at, expires_at, ticks of
+-- backoffs, snoozes and waits, the buckets of rate limits, messages, refusals, who waits. What is meant as a moment (run_at, expires_at, ticks of
 -- schedules) stays. Only what was noted before the step moves; what somebody holds is left as it is.
 --
 -- p_step      see clock_step
@@ -48,6 +48,14 @@ begin
   update fenceline.lane_state s set refilled_at = s.refilled_at + p_step
   where s.lane = any(array(
     select o.lane from fenceline.lane_state o where fenceline.is_before_step(o.refilled_at, p_step, v_now)
+    for no key update skip locked));
+  update fenceline.message m set sent_at = m.sent_at + p_step
+  where m.job_id = any(array(
+    select o.job_id from fenceline.message o where fenceline.is_before_step(o.sent_at, p_step, v_now)
+    for no key update skip locked));
+  update fenceline.refusal f set refused_at = f.refused_at + p_step
+  where f.job_id = any(array(
+    select o.job_id from fenceline.refusal o where fenceline.is_before_step(o.refused_at, p_step, v_now)
     for no key update skip locked));
   update fenceline.schedule s set due_at = v_now + interval '1 minute'  -- as defer_schedule has it
   where s.name = any(array(
