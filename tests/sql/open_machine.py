@@ -16,7 +16,7 @@ from typing import Any, ClassVar, LiteralString
 import psycopg
 from tests.sql.clock import MOVE_CLOCK, RAN_MEANWHILE, RESET_CLOCK, clock_sql
 from tests.sql.observed import RESET, observe
-from tests.sql.open_steps import AROUND, QUICK, USERS, VERBS, Step, draw_step
+from tests.sql.open_steps import AROUND, MADE_FOR, QUICK, USERS, VERBS, Step, draw_step
 
 LEASE_SECONDS = 30
 STEPS = 30  # of one storm
@@ -68,6 +68,7 @@ class OpenTransactions:
         self.open: list[str | None] = [None for _ in USERS]
         self.told: list[set[int]] = [set() for _ in USERS]  # in transactions that are open
         self.taken: list[set[int]] = [set() for _ in USERS]
+        self.claimed: list[list[tuple[int, Any]]] = [[] for _ in USERS]
         self.ledger: set[int] = set()
         self.attempts: list[tuple[int, Any]] = []
         for connection in self.users:
@@ -137,7 +138,8 @@ class OpenTransactions:
         if commit:
             self.ledger |= self.told[user]
             self.ledger -= self.taken[user]
-        self.told[user], self.taken[user] = set(), set()
+            self.attempts += self.claimed[user]
+        self.told[user], self.taken[user], self.claimed[user] = set(), set(), []
 
     def act(self, user: int, text: LiteralString, *parameters: object) -> list[tuple[Any, ...]] | None:
         """One statement of a user's, in its transaction if it has one; None when it was refused."""
@@ -220,6 +222,8 @@ class OpenTransactions:
         text, statuses = VERBS[verb]
         known = sorted(self.ledger | self.told[user])
         if fits:
+            if verb in MADE_FOR:
+                self.enqueue(QUICK, "work", MADE_FOR[verb])
             fitting = self.work("select job_id from fenceline.jobs where status = any(%s) order by 1", statuses)
             known = [job for (job,) in fitting] or known
         job = known[pick % len(known)]
@@ -245,6 +249,20 @@ class OpenTransactions:
         if self.attempts:
             job, fence = self.attempts[pick % len(self.attempts)]
             self.act(user, "select fenceline.finish_attempt(%s, %s, %s)", job, fence, outcome)
+
+    def claim_in_transaction(self, user: int, lane: str, limit: int) -> None:
+        """As a worker does whose session freezes in the middle of a claim."""
+        rows = self.act(
+            user,
+            "select job_id, attempt_id from fenceline.claim_jobs(fenceline.register_worker('frozen', %s), %s, %s)",
+            LEASE_SECONDS,
+            lane,
+            limit,
+        )
+        self.claimed[user] += rows or []
+        if not self.open[user]:
+            self.attempts += self.claimed[user]
+            self.claimed[user] = []
 
     # The worker, which never keeps a transaction open -------------------------------------------------------------
 

@@ -34,9 +34,19 @@ VERBS: dict[str, tuple[LiteralString, list[str]]] = {
     "approve": ("select fenceline.approve_job(%s)", ["awaiting_approval"]),
     "reject": ("select fenceline.reject_job(%s)", ["awaiting_approval"]),
     "reprioritise": ("select fenceline.reprioritise_job(%s, 3)", UNCLAIMED),
+    "move": ("select fenceline.move_job(%s, 'narrow')", UNCLAIMED),
+    "run_now": ("select fenceline.run_job_now(%s)", ["scheduled"]),
+    "signal": ("select fenceline.signal_job(%s, 'news')", [*UNCLAIMED, "claimed"]),
     "erase": ("select fenceline.erase_args(%s)", FINISHED),
     "retry": ("select job_id from fenceline.retry_job(%s)", FINISHED),
     "delete": ("select fenceline.delete_job(%s)", FINISHED),
+}
+#: A job for verbs that would seldom find one.
+MADE_FOR: dict[str, dict[str, Any]] = {
+    "approve": {"needs_approval": True},
+    "reject": {"needs_approval": True},
+    "run_now": {"run_in": 20},
+    "move": {},
 }
 CHANGES: list[dict[str, Any]] = [
     *({"slots": slots} for slots in (1, 3, None)),
@@ -76,9 +86,10 @@ def draw_verb(chance: Random, lane: str) -> Step:
         draw_lane_verb(chance, lane),
         ("change", chance.choice(list(VERBS)), pick, chance.random() < 0.8),
         ("finish_in_transaction", pick, chance.choice(OUTCOMES)),
+        ("claim_in_transaction", chance.choice(LANES), chance.randrange(1, 4)),
         ("drain_system", chance.random() < 0.3),
     )
-    return chance.choices(drawn, (6, 6, 8, 4, 1))[0]
+    return chance.choices(drawn, (6, 6, 10, 4, 3, 1))[0]
 
 
 def draw_step(chance: Random) -> Step:

@@ -2,14 +2,14 @@
 
 from tests.sql.open_machine import OpenTransactions, run_open_machine
 
-STORMS, LEAST_LOOKS = 60, 2000
+STORMS, LEAST_LOOKS = 100, 4000
 
 #: Verbs that must have been done in a transaction that stayed open, or the storms were worth little.
 ANYWHERE = {
     *("enqueue", "enqueue_many", "retry_job", "delete_job", "erase_args"),
-    *("cancel_job", "reprioritise_job", "finish_attempt", "drain_system"),
+    *("cancel_job", "reprioritise_job", "move_job", "run_job_now", "signal_job", "finish_attempt", "drain_system"),
 }
-READ_COMMITTED = {*ANYWHERE, "approve_job", "reject_job", "set_lane", "delete_lane"}
+READ_COMMITTED = {*ANYWHERE, "approve_job", "reject_job", "set_lane", "delete_lane", "claim_jobs"}
 
 
 def test_no_acknowledged_job_is_lost_whatever_stays_open(database: str) -> None:
