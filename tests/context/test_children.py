@@ -131,6 +131,18 @@ async def test_children_have_snapshots_and_defaults_of_their_own(app: Fenceline,
     assert {row["priority"] for row in rows} == {4}
 
 
+async def test_two_parents_make_one_child_with_an_idempotency_key(app: Fenceline, work: Work) -> None:
+    @app.job()
+    async def twin(ctx: Context) -> str:
+        return (await ctx.enqueue("child", {"number": 1}, idempotency_key="k")).id
+
+    async with work():
+        for _ in range(2):
+            assert (await ended(await app.enqueue(twin))).status == "succeeded"
+        [child] = (await app.jobs.list(kind="child")).items
+        assert (await ended(app.jobs.handle(child.id))).result == 1
+
+
 async def test_another_job_with_the_dedupe_key_takes_the_childs_place(app: Fenceline, work: Work) -> None:
     children: list[Any] = []
 
