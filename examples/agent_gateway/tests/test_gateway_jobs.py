@@ -85,8 +85,10 @@ def test_slack_and_github_make_turns_and_each_message_one(
     assert client.post("/v1/triggers/github", content=body, headers=github_signed(body, "d1")).status_code == 409
     fenceline_app.sync.drain()
     body = json.dumps(event).encode()
-    assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body, ago=3)).status_code == 200
+    assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body, ago=-60)).status_code == 200
     fenceline_app.sync.drain()
+    fired = fenceline_app.sync.jobs.list(kind="trigger-fire").items
+    assert [job.status for job in fired] == ["succeeded"] * 4
     turns = rows(fenceline_dsn, "select channel, session_id, user_id, reply from gateway.message order by channel")
     assert turns == [("github", "o/r", "bob", "I heard: please review"), ("slack", "C1", "U1", "I heard: hello")]
 
