@@ -19,6 +19,7 @@ from fenceline.database.calls.streams import JournalRow
 from fenceline.model.identity import Identity
 from fenceline.model.public_id import format_id
 from fenceline.model.secret import hash_token
+from fenceline.runtime.database import Database
 from fenceline.server import streams, subscription
 from fenceline.server.server_settings import ServerSettings
 from fenceline.server.stream_hub import Hub
@@ -254,11 +255,11 @@ async def test_a_filtered_stream_shows_the_end_behind_the_lines(
     job = await work.enqueue("a")
     read = Hub._page
 
-    async def finish_and_read(hub: Hub, rows: Sequence[JournalRow]) -> JournalPage:
+    async def finish_and_read(hub: Hub, rows: Sequence[JournalRow], database: Database) -> JournalPage:
         if job in work.attempts:
             await work.log(job, "last words")
             await work.finish(job)
-        return await read(hub, rows)
+        return await read(hub, rows, database)
 
     monkeypatch.setattr(Hub, "_page", finish_and_read)
     async with Watcher(client, "/v1/stream?kind=a") as watcher:

@@ -131,9 +131,10 @@ class Server:
         self.authenticator = Authenticator(self.database, cache_seconds=settings.token_cache_seconds, foreign=foreign)
         client = None if settings.oidc is None else settings.oidc.client
         self.oidc_login = None if client is None or foreign is None else OidcLogin(client, foreign)
-        self.sessions = Sessions(settings, self.database, self.authenticator)
+        # Whoever signs in is nobody yet, and waits among those without a token.
+        self.sessions = Sessions(settings, self.turns.of(""), self.authenticator)
         self.hub = Hub(
-            self.database,
+            self.turns,
             lambda open_streams: streams.recheck(self.authenticator, self.database, open_streams),
             streams_per_token=settings.streams_per_token,
             stream_seconds=settings.stream_seconds,

@@ -22,6 +22,7 @@ from fenceline.runtime.alarms import read_ids
 from fenceline.runtime.database import Database
 from fenceline.server.problems import Problem
 from fenceline.server.subscription import PAGE, FilterStream, JobStream, JournalPage, Position, Stream
+from fenceline.server.tenant_turns import TenantDatabase, Turns
 
 log = logging.getLogger("fenceline.server")
 
@@ -62,13 +63,14 @@ class Hub:
 
     def __init__(
         self,
-        database: Database,
+        turns: Turns,
         recheck: Callable[[Iterable[Stream]], Awaitable[dict[Stream, Identity | None]]],
         *,
         streams_per_token: int,
         stream_seconds: float,
     ) -> None:
-        self._database = database
+        self._turns = turns
+        self._database = turns.database  # for all clients together; one that asks for itself waits its tenant's turn
         self._recheck = recheck
         self._streams_per_token = streams_per_token
         self._stream_seconds = stream_seconds
@@ -136,7 +138,7 @@ class Hub:
 
     async def look(self, stream: JobStream) -> None:
         """One page for a client that catches up at its own pace; it stays behind while there may be more."""
-        [seen] = await self._database.call(calls.streams.followed_jobs({stream.job_id: stream.after}, PAGE))
+        [seen] = await self._turn_of(stream).call(calls.streams.followed_jobs({stream.job_id: stream.after}, PAGE))
         stream.is_behind = False
         stream.offer(seen)
         stream.is_behind = stream.is_behind or len(seen.lines) == PAGE
@@ -163,29 +165,30 @@ class Hub:
 
     # Everything --------------------------------------------------------------------------------------------
 
-    async def start_journal(self) -> None:
+    async def start_journal(self, stream: FilterStream) -> None:
         """See to it that what happens from now on is in the journal."""
-        transaction = await self._database.call(calls.streams.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
+        database = self._turn_of(stream)
+        transaction = await database.call(calls.streams.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
         # Who was writing already may not know yet.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
-                while not await self._database.call(calls.streams.is_settled(transaction)):  # noqa: ASYNC110 - nobody tells
+                while not await database.call(calls.streams.is_settled(transaction)):  # noqa: ASYNC110 - nobody tells
                     await asyncio.sleep(0.02)
 
     async def begin(self, stream: FilterStream) -> None:
         """From here on."""
-        newest = await self._database.call(calls.streams.journal_place(None))
+        newest = await self._turn_of(stream).call(calls.streams.journal_place(None))
         stream.position = Position(newest or 0)
 
     async def resume(self, stream: FilterStream, position: Position) -> bool:
         """From there on; False when something after it is gone."""
         stream.position = position
-        return await self._database.call(calls.streams.journal_place(position.after)) is not None
+        return await self._turn_of(stream).call(calls.streams.journal_place(position.after)) is not None
 
     async def show(self, stream: FilterStream, job_ids: Sequence[int]) -> AsyncIterator[bytes]:
         """The states of jobs before anything happens, as the client takes them."""
         for start in range(0, len(job_ids), STATES):
-            for seen in await self._states(job_ids[start : start + STATES]):
+            for seen in await self._states(job_ids[start : start + STATES], self._turn_of(stream)):
                 if seen.job is None:
                     continue
                 while not stream.show(seen, from_json(seen.job)) and not stream.closed:
@@ -204,19 +207,20 @@ class Hub:
             self._filtered.add(stream)
             self._wake.set()
             return
-        rows = await self._database.call(calls.streams.read_journal(after, JOURNAL_PAGE))
+        database = self._turn_of(stream)
+        rows = await database.call(calls.streams.read_journal(after, JOURNAL_PAGE))
         if not _is_whole(rows, after):
             stream.close(LOST)
             return
-        stream.offer(await self._page(rows))
+        stream.offer(await self._page(rows, database))
         stream.is_behind = True
 
-    async def _page(self, rows: Sequence[JournalRow]) -> JournalPage:
-        jobs = {seen.job_id: seen for seen in await self._states(sorted({row.job_id for row in rows}))}
+    async def _page(self, rows: Sequence[JournalRow], database: Database | TenantDatabase) -> JournalPage:
+        jobs = {seen.job_id: seen for seen in await self._states(sorted({row.job_id for row in rows}), database)}
         of_lines = [row for row in rows if row.token is not None]
         lines: dict[int, list[LineText]] = {}
         if of_lines:
-            lines = await self._database.call(calls.streams.journal_lines(of_lines))
+            lines = await database.call(calls.streams.journal_lines(of_lines))
         return JournalPage(
             rows=rows,
             jobs=jobs,
@@ -224,12 +228,15 @@ class Hub:
             lines=lines,
         )
 
-    async def _states(self, job_ids: Sequence[int]) -> list[FollowedJob]:
+    async def _states(self, job_ids: Sequence[int], database: Database | TenantDatabase) -> list[FollowedJob]:
         found: list[FollowedJob] = []
         for start in range(0, len(job_ids), STATES):
             after = dict.fromkeys(job_ids[start : start + STATES], NO_LINES)
-            found += await self._database.call(calls.streams.followed_jobs(after, 0, most_value=MOST_VALUE_BYTES))
+            found += await database.call(calls.streams.followed_jobs(after, 0, most_value=MOST_VALUE_BYTES))
         return found
+
+    def _turn_of(self, stream: Stream) -> TenantDatabase:
+        return self._turns.of(stream.proof.identity.tenant)
 
     # The loop ----------------------------------------------------------------------------------------------
 
@@ -336,7 +343,7 @@ class Hub:
                 stream.close(LOST)
             self._filtered.clear()
             return
-        page = await self._page(rows)
+        page = await self._page(rows, self._database)
         self._place = rows[-1].place
         for stream in list(self._filtered):
             stream.offer(page)

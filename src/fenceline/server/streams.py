@@ -177,7 +177,7 @@ async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: Las
         raise _wrong_id() from error
     hub.admit(stream)
     try:
-        await hub.start_journal()
+        await hub.start_journal(stream)
         first: list[int] = []
         if wanted is None or not await hub.resume(stream, wanted):
             await hub.begin(stream)

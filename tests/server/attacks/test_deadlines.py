@@ -14,8 +14,15 @@ import httpx
 import pytest
 from tests.conftest import Connect
 from tests.server.attacks.victim import Bystander, Victim, bystander, running, token_of
+from tests.server.conftest import make_token
+from tests.server.conftest import running as running_api
+from tests.server.watching import serving
 
+from fenceline import Fenceline
 from fenceline.model.signature import sign
+from fenceline.runtime.database import Database
+from fenceline.server.asgi_app import create_app
+from fenceline.server.server_settings import ServerSettings
 
 SECRET = "a secret of the tests' own"  # noqa: S105 - that is what it is
 #: For every element it looks at every element: no `**`, and still for ever.
@@ -156,6 +163,38 @@ async def test_headers_and_slow_bodies(database: str, tmp_path: Path, capsys: py
             flood.kill()
             await flood.wait()
     is_undisturbed(by, capsys, "300 connections with endless heads and slow bodies")
+
+
+async def test_streams_wait_their_tenants_turn(
+    queue_app: Fenceline, monkeypatch: pytest.MonkeyPatch, connect: Connect
+) -> None:
+    """However many a tenant opens at once, the others have their part of the connections."""
+    job = await (await connect()).fetchval("select fenceline.public_id(job_id) from fenceline.enqueue('a')")
+    under_way, most = 0, 0
+    call = Database.call
+
+    async def watched(self: Database, wanted: Any, connection: Any = None) -> Any:
+        nonlocal under_way, most
+        if not any(name in wanted.sql for name in ("followed_jobs(", "journal", "is_settled")):
+            return await call(self, wanted, connection)
+        under_way += 1
+        most = max(most, under_way)
+        try:
+            await asyncio.sleep(0.02)
+            return await call(self, wanted, connection)
+        finally:
+            under_way -= 1
+
+    settings = ServerSettings(maintain=False, deliver=False, tenant_connections=2, stream_seconds=0.5)
+    headers = {"Authorization": f"Bearer {await make_token(queue_app, 'viewer')}"}
+    async with running_api(create_app(settings, queue_app)) as api, serving(api) as url:
+        monkeypatch.setattr(Database, "call", watched)
+        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+            for path in (f"/v1/jobs/{job}/stream", "/v1/stream"):
+                answers = await asyncio.gather(*(client.get(path) for _ in range(20)))
+                assert {answer.status_code for answer in answers} == {200}
+                assert all(job in answer.text for answer in answers)
+    assert 1 <= most <= 3  # and what is read for all together
 
 
 async def test_cancel_on_disconnect(database: str, tmp_path: Path, connect: Connect) -> None:

@@ -124,5 +124,5 @@ async def create_code(request: ApiRequest) -> Response:
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
     if not token.startswith(PREFIX):
         raise Problem("invalid", "a sign-in code is made for a token: send one as `Authorization: Bearer …`")
-    code, expires_at = await make_code(request.server.database, hash_token(token))
+    code, expires_at = await make_code(request.database, hash_token(token))
     return json_response(json.dumps({"code": code, "expires_at": expires_at.isoformat()}), 201)

@@ -12,13 +12,14 @@ from fenceline.server.auth import Authenticator
 from fenceline.server.dashboard import origin
 from fenceline.server.problems import Problem
 from fenceline.server.server_settings import ServerSettings
+from fenceline.server.tenant_turns import TenantDatabase
 
 #: Of a one-time code.
 CODE_SECONDS = 600.0
 
 
 class Sessions:
-    def __init__(self, settings: ServerSettings, database: Database, authenticator: Authenticator) -> None:
+    def __init__(self, settings: ServerSettings, database: TenantDatabase, authenticator: Authenticator) -> None:
         self._settings = settings
         self._database = database
         self._authenticator = authenticator
@@ -69,7 +70,7 @@ class Sessions:
         self._authenticator.forget(session_hash)
 
 
-async def make_code(database: Database, token_hash: bytes) -> tuple[str, datetime]:
+async def make_code(database: Database | TenantDatabase, token_hash: bytes) -> tuple[str, datetime]:
     """A code that opens one session for the bearer of a token, and when it expires."""
     code, code_hash = new_token()
     return code, await database.call(calls.tokens.create_login_code(code_hash, token_hash, seconds=CODE_SECONDS))
