@@ -112,6 +112,8 @@ async def _starting(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield f"retry: {RETRY_MS}\n\n".encode()
     async for chunk in events:
         yield chunk
+        del chunk
+        yield b""  # whoever sends them keeps the last until the next comes: a job's whole state, for every idle client
 
 
 @routes.get(
@@ -157,6 +159,7 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
             hub.subscribe(stream)
         async for chunk in stream.chunks():
             yield chunk
+            del chunk
         hub.unsubscribe(stream)
         if stream.closed:
             return
@@ -201,6 +204,7 @@ async def _filter_events(hub: Hub, stream: FilterStream, first: list[int]) -> As
             await hub.catch_up(stream)
         async for chunk in stream.chunks():
             yield chunk
+            del chunk
         hub.unsubscribe(stream)
         if stream.closed:
             return

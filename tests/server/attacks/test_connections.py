@@ -1,6 +1,7 @@
 """One unauthenticated connection, or many, do not stop the server: bytes, seconds and connections have an end."""
 
 import contextlib
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.conftest import Connect
 from tests.server.attacks.victim import Victim, answer, running, token_of
 
 Run = Callable[..., AbstractContextManager[Victim]]
@@ -122,6 +124,25 @@ def test_answers_that_nobody_takes(quick: Victim) -> None:
     while quick.open_sockets and time.monotonic() < deadline:
         time.sleep(0.1)
     assert quick.open_sockets == 0
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is read from /proc")
+async def test_idle_streams_take_little_memory(run: Run, database: str, connect: Connect) -> None:
+    """Each has shown a job of 1 MiB, and waits for what happens to it."""
+    job = await (await connect()).fetchval(
+        "select fenceline.public_id(job_id) from fenceline.enqueue('big', $1)", json.dumps({"text": "a" * 1_000_000})
+    )
+    token = await token_of(database, "viewer")
+    head = f"GET /v1/jobs/{job}/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    with run() as victim:
+        before = victim.memory_mib
+        for _ in range(200):
+            connection = victim.connect()
+            connection.sendall(head)
+            taken = 0
+            while taken < 1_000_000:
+                taken += len(connection.recv(2**20))
+        assert victim.memory_mib - before < 96
 
 
 def test_connections_per_address_and_in_all(run: Run, tmp_path: Path) -> None:
