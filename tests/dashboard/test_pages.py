@@ -214,6 +214,29 @@ def test_overview_shows_what_matters_and_approves(enter: Enter, queue: Queue) ->
     queue.until(job, "succeeded_with_errors")
 
 
+def test_overview_shows_whose_work_there_is(enter: Enter, site: Site, queue: Queue) -> None:
+    queue.lane("later", enabled=False)
+    waiting = [queue.enqueue("catalogue.copy", lane="later") for _ in range(3)]
+    running = queue.enqueue("catalogue.import", {"source": "s3://shop/b.csv", "pause": 60})
+    with queue_of(site, "operator", tenant="other") as other:
+        other.until(other.enqueue("mail.send", {"to": "z"}), "succeeded")
+    page = enter()
+    page.goto("/")
+    kind = page.get_by_role("region", name="Backlog by kind").get_by_role("row", name=re.compile("catalogue.copy"))
+    expect(kind.get_by_role("cell").nth(1)).to_have_text("3")
+    tenants = page.get_by_role("region", name="Tenants").get_by_role("row")
+    expect(tenants.filter(has_text="other").get_by_role("cell").nth(1)).to_have_text("1")
+    at_work = page.get_by_role("region", name="At work").get_by_role("row", name=re.compile("catalogue.import"))
+    expect(at_work).to_contain_text("images")
+    at_work.get_by_role("link").click()
+    expect(page).to_have_url(re.compile("kind=catalogue.import.*phase=images"))
+    expect(page.get_by_label("Phase")).to_have_value("images")
+    expect(page.locator("tr[data-job]")).to_have_count(1)
+    assert rows(page) == [running]
+    for job in (*waiting, running):
+        queue.post(f"/v1/jobs/{job}/cancel", force=True)
+
+
 def test_a_chart_whose_script_comes_late_shows_what_came_before(enter: Enter, site: Site, queue: Queue) -> None:
     for job in [queue.enqueue("mail.send", {"to": "chart"}) for _ in range(20)]:
         queue.until(job, "succeeded")

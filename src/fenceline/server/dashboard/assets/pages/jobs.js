@@ -10,9 +10,9 @@ import { ask, attempt, Button, Empty, JobLink, Labels, say, Status, STATUSES, Ti
 /** @typedef {import("../types.js").Job} Job */
 
 const LIMIT = 50;
-const FILTERS = ["status", "kind", "lane", "tenant", "label", "created_by", "error", "created_after", "created_before"];
+const FILTERS = ["status", "kind", "lane", "tenant", "label", "phase", "created_by", "error", "created_after", "created_before"];
 /** Those with one value, which may have commas in it. */
-const SINGLE = new Set(["created_by", "error", "created_after", "created_before"]);
+const SINGLE = new Set(["phase", "created_by", "error", "created_after", "created_before"]);
 /** New jobs are counted up to here. */
 const MAX_FRESH = 1000;
 /** The page shows changes at most so often. */
@@ -260,7 +260,8 @@ function FilterForm({ filters, onChange, withTenant }) {
   });
   return html`<form class="filters" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${field("kind", "Kind or id", { "data-search": true })}${field("lane", "Lane")}${withTenant ? field("tenant", "Tenant") : null}
-    ${field("label", "Label", { placeholder: "name:value" })}${field("created_by", "Created by")}${field("error", "Text in error")}
+    ${field("label", "Label", { placeholder: "name:value" })}${field("phase", "Phase")}${field("created_by", "Created by")}
+    ${field("error", "Text in error")}
     <label class="field">Created within<select name="span" onChange=${span}>
       ${after ? html`<option selected>since ${new Date(after).toLocaleString()}</option>` : null}
       ${SPANS.map(([seconds, text]) => html`<option value=${seconds} selected=${!after && !seconds}>${text}</option>`)}

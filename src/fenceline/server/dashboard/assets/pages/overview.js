@@ -5,6 +5,7 @@ import { html, useState } from "../lib.js";
 import { useRefresh } from "../live.js";
 import { ask, attempt, Bar, Button, JobLink, Panel, say, Status, Table, Time, Words } from "../ui.js";
 import { Chart } from "./chart.js";
+import { Kinds, Phases, Tenants } from "./overview_load.js";
 
 /** @typedef {import("../types.js").Fleet} Fleet */
 /** @typedef {import("../types.js").Job} Job */
@@ -56,20 +57,20 @@ export default function Overview() {
   const [doctor, setDoctor] = useState(/** @type {any} */ (null));
 
   const reload = useRefresh(async () => {
-    const [found, backlog, held] = await Promise.all([
-      get("/v1/admin/workers/status"), get("/v1/stats/backlog"),
+    const [found, backlog, active, held] = await Promise.all([
+      get("/v1/admin/workers/status"), get("/v1/stats/backlog"), optional("/v1/stats/active", { limit: 1 }),
       may("jobs:read") ? get("/v1/jobs", { status: "awaiting_approval", limit: 6 }) : null,
     ]);
     setFleet(found);
-    setStats((known) => ({ ...known, backlog }));
+    setStats((known) => ({ ...known, backlog, active }));
     setApprovals(held?.items ?? []);
   }, { least: 1500, most: 5000 });
   useRefresh(async () => {
-    const [throughput, starts, failures, slow] = await Promise.all([
-      get("/v1/stats/throughput", CHARTED), optional("/v1/stats/starts", CHARTED),
+    const [throughput, starts, errors, failures, slow] = await Promise.all([
+      get("/v1/stats/throughput", CHARTED), optional("/v1/stats/starts", CHARTED), optional("/v1/stats/errors", { seconds: HOUR }),
       optional("/v1/stats/failures", { seconds: HOUR, limit: 6 }), optional("/v1/stats/slow", { limit: 5 }),
     ]);
-    setStats((known) => ({ ...known, throughput, starts, failures, slow }));
+    setStats((known) => ({ ...known, throughput, starts, errors, failures, slow }));
   }, { most: 15_000, stream: false });
   useRefresh(async () => {
     if (may("system:manage")) setDoctor(await optional("/v1/admin/doctor"));
@@ -101,12 +102,15 @@ export default function Overview() {
     <div class="columns">
       <div class="stack span-8">
         <${Lanes} lanes=${fleet.lanes} />
+        <${Kinds} backlog=${backlog} errors=${stats["errors"]?.items ?? []} />
         <${Failures} failures=${stats["failures"]?.items ?? []} />
         <${Slow} jobs=${stats["slow"]?.items ?? []} />
       </div>
       <div class="stack span-4">
         <${Approvals} jobs=${approvals} total=${total(backlog, "awaiting_approval")} reload=${reload} />
         <${Doctor} found=${doctor} />
+        <${Phases} phases=${stats["active"]?.phases ?? []} />
+        <${Tenants} ends=${ends} />
         <${Workers} workers=${workers} />
       </div>
     </div>`;
