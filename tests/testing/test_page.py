@@ -13,7 +13,7 @@ def write_project(folder: Path) -> int:
     text = PAGE.read_text()
     app, *tests = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     [settings] = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
-    strict = 'asyncio_mode = "auto"\nfilterwarnings = ["error"]\naddopts = ["--strict-markers"]\n'
+    strict = 'filterwarnings = ["error"]\naddopts = ["--strict-markers"]\n'
     (folder / "pyproject.toml").write_text(settings + strict)
     (folder / "shop.py").write_text(app)
     (folder / "test_shop.py").write_text("\n\n".join(tests))
