@@ -8,7 +8,7 @@
 -- p_wait_seconds  when nothing is claimed, remember for so long that this worker waits, so that enqueue notifies it
 -- p_alone         claim suspects, each to be run alone in a process (see pick_suspects)
 -- p_floor_*       see pick_ready; honoured except once a second per lane and set of kinds, when late commits below them are looked for.
---                 Seqs without priorities are no bounds but job ids: only these are claimed (claim_named_jobs)
+--                 With no priorities ('{}') the seqs are job ids: only these jobs are claimed (claim_named_jobs)
 --
 -- In a lane that a backend delivers only those are given out whom a message has named, and suspects.
 --

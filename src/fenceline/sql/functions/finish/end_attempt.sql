@@ -1,7 +1,8 @@
 -- Writes the history of an attempt whose `running` row the caller has just deleted (so the fence is rotated), and sends
 -- the job back to the queue unless this is its end. Returns the outcome if final, else null; the caller settles.
 --
--- p_asked     failed · failed_for_good · cancelled · snoozed · waiting · released · refused · lost · crashed · quarantined · succeeded …
+-- p_asked     failed · failed_for_good · cancelled · snoozed · waiting · released · refused · lost · crashed · quarantined; a success
+--             does not come here (finish_attempts)
 -- The rules, in one place:
 --   failed, lost   again while number < max_attempts, else failed; lost goes back at once, failed after its delay
 --   snoozed, released, crashed   again, and the attempt is refunded (the token is not)
