@@ -54,7 +54,7 @@ async def answers(client: httpx.AsyncClient, ids: dict[str, str]) -> dict[str, A
                 response.status_code,
                 # Ages go on, also in what `explain` says; the place in the journal is the fleet's, like numbers in ids.
                 re.sub(
-                    r'"(oldest_age_seconds|heartbeat_at|seconds)": [^,}]+|^id: .*$|\b\d+ [smhd]\b',
+                    r'"(oldest_age_seconds|heartbeat_at|seconds)": [^,}]+|^id: .*$|(less than )?\b\d+ [smhd]\b',
                     "",
                     response.text,
                     flags=re.MULTILINE,

@@ -204,10 +204,10 @@ class Queue(Operators, Waits):
     def finish_one(self, pick: int, outcome: str) -> None:
         """Who refuses the args asks for more, and must not get the job again."""
         job = self.live(pick)
-        place = self.workers.index(self.attempt(job).worker)
+        worker = self.attempt(job).worker
         self.finish([pick], outcome, 0)
-        if outcome == "refused":
-            self.claim(place, job.lane, 3, alone=False)
+        if outcome == "refused" and worker in self.workers:  # it has not had to register anew
+            self.claim(self.workers.index(worker), job.lane, 3, alone=False)
 
     @precondition(lambda self: self.model.ended)
     @rule(pick=PICK, outcome=OUTCOMES, same=st.booleans())

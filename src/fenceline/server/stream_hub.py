@@ -31,7 +31,7 @@ LOOKS_PER_SECOND = 40
 JOURNAL_SECONDS = 0.25
 JOURNAL_PAGE = 250
 #: Of args, results and the like where many jobs are shown: as in lists. One job's own stream has them whole.
-MOST_VALUE_BYTES = 16_384
+MAX_VALUE_BYTES = 16_384
 #: Jobs whose states are read at a time.
 STATES = 50
 #: Followed jobs are named again in time.
@@ -41,8 +41,6 @@ JOURNAL_LINGER_SECONDS = 120.0
 RENEW_SECONDS = 20.0
 SETTLE_SECONDS = 2.0
 BATCH = 500
-#: Of a job: behind every line there is.
-NO_LINES = (2**62, 0)
 LOST = "events were lost: start anew"
 LONG_ENOUGH = "open long enough: go on from the last event"
 
@@ -231,8 +229,8 @@ class Hub:
     async def _states(self, job_ids: Sequence[int], database: Database | TenantDatabase) -> list[FollowedJob]:
         found: list[FollowedJob] = []
         for start in range(0, len(job_ids), STATES):
-            after = dict.fromkeys(job_ids[start : start + STATES], NO_LINES)
-            found += await database.call(calls.streams.followed_jobs(after, 0, most_value=MOST_VALUE_BYTES))
+            some = list(job_ids[start : start + STATES])
+            found += await database.call(calls.streams.followed_states(some, MAX_VALUE_BYTES))
         return found
 
     def _turn_of(self, stream: Stream) -> TenantDatabase:

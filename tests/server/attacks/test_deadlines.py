@@ -175,7 +175,7 @@ async def test_streams_wait_their_tenants_turn(
 
     async def watched(self: Database, wanted: Any, connection: Any = None) -> Any:
         nonlocal under_way, most
-        if not any(name in wanted.sql for name in ("followed_jobs(", "journal", "is_settled")):
+        if not any(name in wanted.sql for name in ("followed_", "journal", "is_settled")):
             return await call(self, wanted, connection)
         under_way += 1
         most = max(most, under_way)

@@ -246,10 +246,11 @@ async def test_children_of_a_bound_runner_are_only_what_it_is_for(api: FastAPI, 
             {"kind": "wipe"},
             {"kind": "ingest", "lane": "interactive"},
             {"kind": "ingest", "defaults": {"lane": "interactive"}},
-            {"kind": "ingest", "options": {"lane": "interactive", "bound_lanes": ["interactive"]}},
             {"kind": "report"},  # which goes to another lane by itself
         ):
             is_problem(await client.post(children, json=body), 403, "forbidden")
+        loosened = {"kind": "ingest", "options": {"lane": "interactive", "bound_lanes": ["interactive"]}}
+        is_problem(await client.post(children, json=loosened), 422, "invalid")
         made = await client.post(children, json={"kind": "ingest"})
         assert made.status_code == 201, made.text
         assert (await client.put(end, json={"status": "succeeded"})).status_code == 200

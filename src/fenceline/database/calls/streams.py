@@ -73,24 +73,29 @@ def followed_stamps(job_ids: list[int]) -> Call[dict[int, int]]:
     )
 
 
-def followed_jobs(
-    after: dict[int, tuple[int, int]], limit: int, *, most_value: int | None = None
-) -> Call[list[FollowedJob]]:
-    """`after`: per job the token and line of the last log line that is known. `most_value`: longer ones are cut."""
-
-    def decode(rows: Sequence[Row]) -> list[FollowedJob]:
-        return [FollowedJob(*(*shown, [_line_text(text) for text in lines])) for *shown, lines in rows]
-
+def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[FollowedJob]]:
+    """`after`: per job the token and line of the last log line that is known."""
     called = function(
         "followed_jobs",
         job_ids=list(after),
         tokens=[token for token, _line in after.values()],
         lines=[line for _token, line in after.values()],
         limit=limit,
-        most_value=most_value,
     )
-    columns = "job_id, stamp, job, status, progress, status_version, progress_version, lines"
-    return rows_of(called, columns, decode, repeatable=True)
+    return rows_of(called, _FOLLOWED, _decode_followed, repeatable=True)
+
+
+def followed_states(job_ids: list[int], max_bytes: int) -> Call[list[FollowedJob]]:
+    """Without log lines; values that are longer are cut."""
+    called = function("followed_states", job_ids=job_ids, max_bytes=max_bytes)
+    return rows_of(called, _FOLLOWED, _decode_followed, repeatable=True)
+
+
+_FOLLOWED = "job_id, stamp, job, status, progress, status_version, progress_version, lines"
+
+
+def _decode_followed(rows: Sequence[Row]) -> list[FollowedJob]:
+    return [FollowedJob(*(*shown, [_line_text(text) for text in lines])) for *shown, lines in rows]
 
 
 def journal_place(after: int | None) -> Call[int | None]:

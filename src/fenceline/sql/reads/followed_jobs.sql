@@ -2,20 +2,17 @@
 -- most p_limit), and versions that tell whether the state or the progress is another than before. `job` is null for a job
 -- that is gone. All of one snapshot: with a final status come the last lines.
 -- `stamp` is that of followed_stamps.
---
--- p_most_value  args, result, error, errors and progress that are longer are cut (cut_value); null: none is
 -- roles: admin
 create or replace function fenceline.followed_jobs(
   p_job_ids bigint[],
   p_tokens bigint[],
   p_lines integer[],
-  p_limit integer default 500,
-  p_most_value integer default null
+  p_limit integer default 500
 ) returns table (job_id bigint, stamp bigint, job jsonb, status text, progress jsonb, status_version bigint,
                  progress_version bigint, lines jsonb[])
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off as $$
-  select g.id, s.stamp, v.job || c.cut, v.job ->> 'status', p.progress || (c.cut - array['args', 'result', 'error', 'errors']),
+  select g.id, s.stamp, v.job, v.job ->> 'status', p.progress,
          coalesce(hashtextextended((v.job - array['phase', 'progress'])::text, 0), 0),
          -- 0: nothing was reported yet
          case when p.progress - 'id' - 'attempt' = '{"phase": null, "progress": null}' then 0
@@ -26,8 +23,5 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set jit = off 
   left join lateral (select jsonb_build_object(
     'id', v.job -> 'id', 'attempt', v.job -> 'attempt', 'phase', v.job -> 'phase',
     'progress', v.job -> 'progress') as progress) p on v.job is not null
-  left join lateral (select coalesce(jsonb_object_agg(n.name, fenceline.cut_value(v.job -> n.name, p_most_value)), '{}') as cut
-    from unnest(array['args', 'result', 'error', 'errors', 'progress']) n(name)
-    where p_most_value is not null and octet_length((v.job -> n.name)::text) > p_most_value) c on true
   left join fenceline.followed_stamps(p_job_ids) s on s.job_id = g.id;
 $$;
