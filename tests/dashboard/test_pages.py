@@ -218,6 +218,7 @@ def test_overview_shows_whose_work_there_is(enter: Enter, site: Site, queue: Que
     queue.lane("later", enabled=False)
     waiting = [queue.enqueue("catalogue.copy", lane="later") for _ in range(3)]
     running = queue.enqueue("catalogue.import", {"source": "s3://shop/b.csv", "pause": 60})
+    queue.until(queue.enqueue("mail.send", {"to": "y"}), "succeeded")
     with queue_of(site, "operator", tenant="other") as other:
         other.until(other.enqueue("mail.send", {"to": "z"}), "succeeded")
     page = enter()
