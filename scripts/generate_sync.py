@@ -14,15 +14,16 @@ from pathlib import Path
 CLIENT = Path(__file__).parent.parent / "src" / "fenceline" / "client"
 #: Async source → blocking twin.
 TWINS = {
+    "app_verbs.py": "sync_app_verbs.py",
     "enqueuer.py": "sync_enqueuer.py",
     "groups.py": "sync_groups.py",
     "job.py": "sync_job.py",
     "jobs.py": "sync_jobs.py",
     "lanes.py": "sync_lanes.py",
-    "locks.py": "sync_locks.py",
     "schedules.py": "sync_schedules.py",
     "stats.py": "sync_stats.py",
     "system.py": "sync_system.py",
+    "verbs.py": "sync_verbs.py",
     "watching.py": "sync_watching.py",
 }
 
@@ -38,14 +39,18 @@ REPLACEMENTS = [
     (r"\basync with\b", "with"),
     (r"\b__aenter__\b", "__enter__"),
     (r"\b__aexit__\b", "__exit__"),
-    (r"client\.job import Job", "client.sync_job import SyncJob"),
+    (
+        r"client\.(enqueuer|groups|job|jobs|lanes|schedules|stats|system) import ([A-Z]\w+)",
+        r"client.sync_\1 import Sync\2",
+    ),
+    (r"\bparts\.database\b", "parts.sync_database"),
     (r"\bAsyncIterator\b", "Iterator"),
     (r"\basynccontextmanager\b", "contextmanager"),
     (r"runtime\.database import GetDatabase", "client.sync_database import GetSyncDatabase"),
     (r"\basync for\b", "for"),
-    (r"client\.watching import", "client.sync_watching import"),
+    (r"client\.(enqueuer|watching|verbs) import", r"client.sync_\1 import"),
     (r"\bGetDatabase\b", "GetSyncDatabase"),
-    (r"\b(Job|Jobs|Lanes|System|Enqueuer|Group|Schedules|Statistics)\b(?=[\[(\",:])(?!\")", r"Sync\1"),
+    (r"\b(AppVerbs|Job|Jobs|Lanes|System|Enqueuer|Group|Schedules|Statistics)\b(?=[\[(\",:])(?!\")", r"Sync\1"),
     (r"isinstance\(other, Job\)", "isinstance(other, SyncJob)"),
 ]
 

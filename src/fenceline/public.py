@@ -1,6 +1,6 @@
 """The public names; `from fenceline import …` finds them here."""
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.batch_handler import BatchHandler
 from fenceline.client.enqueue_options import After, EnqueueOptions
 from fenceline.client.groups import Group
@@ -44,11 +44,11 @@ from fenceline.errors import (
     WrongStatus,
 )
 from fenceline.model.job import JobPage, JobRecord, Lane, LockRecord, LogLine, PhaseRecord, Progress, StepRecord
+from fenceline.model.records import WatchEvent
 from fenceline.model.retry import Retry
 from fenceline.model.schedule import Schedule, Tick
 from fenceline.model.sealed import Codec
 from fenceline.model.status import Status
-from fenceline.model.watched import WatchEvent
 from fenceline.model.with_errors import WithErrors
 from fenceline.runtime.lock_keeper import HeldLock
 

@@ -1,7 +1,7 @@
 """The plugin for pytest: fixtures for tests of programs that use Fenceline. See docs/guides/testing.md.
 
-pytest loads this module in every project of an environment that has Fenceline in it, so it imports nothing until a test
-asks for a fixture.
+pytest loads this module in every project of an environment where Fenceline is installed, so it imports nothing until a
+test asks for a fixture.
 """
 
 import functools
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from fenceline.testing.databases import Databases
     from fenceline.testing.tested_app import TestedApp
 
-# The suite for deliveries tells by its asserts what is wrong.
+# So that failed asserts in the suite for deliveries show their values.
 pytest.register_assert_rewrite("fenceline.testing.delivery")
 
 MARKER = "fenceline"
-#: The name of this run's folder for an embedded server; workers of pytest-xdist inherit the variable.
+#: Holds the name of this run's folder for an embedded server. Workers of pytest-xdist inherit it.
 RUN_VARIABLE = "FENCELINE_TEST_RUN"
-#: Where that folder may be: `fenceline.testing.databases` chooses.
-FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder in it has a name of its own
+#: Where that folder may be; `fenceline.testing.databases` chooses.
+FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder in it has a random name
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Whichever process has made the folder: the first one outlives the others."""
+    """Remove the folder, whichever process made it: the main process outlives the others."""
     name = None if hasattr(config, "workerinput") else os.environ.pop(RUN_VARIABLE, None)
     for folder in FOLDERS if name else ():
         shutil.rmtree(os.path.join(folder, str(name)), ignore_errors=True)  # noqa: PTH118 - pathlib may not be loaded
@@ -50,7 +50,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def fenceline_databases() -> "Iterator[Databases]":
-    """What makes the databases of tests."""
+    """Creates the databases of tests."""
     from fenceline.testing.databases import Databases, short_and_quick  # noqa: PLC0415 - only for those who use it
 
     with Databases(folder=short_and_quick() / os.environ[RUN_VARIABLE]) as databases:
@@ -59,7 +59,7 @@ def fenceline_databases() -> "Iterator[Databases]":
 
 @pytest.fixture
 def fenceline_dsn(fenceline_databases: "Databases") -> Iterator[str]:
-    """The DSN of a fresh, migrated database, gone after the test."""
+    """The DSN of a fresh, migrated database, which is dropped after the test."""
     dsn = fenceline_databases.create()
     yield dsn
     fenceline_databases.drop(dsn)
@@ -67,24 +67,24 @@ def fenceline_dsn(fenceline_databases: "Databases") -> Iterator[str]:
 
 @pytest.fixture
 def fenceline_app(request: pytest.FixtureRequest, fenceline_dsn: str) -> "Iterator[TestedApp]":
-    """The app under test, on a database of its own: the one that the marker or the setting names, else an empty one."""
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - as above
+    """The app under test, with its own database: the one that the marker or the setting names, or an empty one."""
+    from fenceline.app import Fenceline  # noqa: PLC0415 - as above
     from fenceline.client.application import load_app  # noqa: PLC0415 - as above
     from fenceline.testing.tested_app import under_test  # noqa: PLC0415 - as above
 
     marker = request.node.get_closest_marker(MARKER)
-    asked = {} if marker is None else dict(marker.kwargs)
-    if unknown := sorted(asked.keys() - {"app", "delivery"}):
+    options = {} if marker is None else marker.kwargs
+    if unknown := sorted(options.keys() - {"app", "delivery"}):
         raise pytest.UsageError(f"@pytest.mark.{MARKER} has no {', '.join(unknown)}: it takes app= and delivery=")
-    name = asked.get("app") or request.config.getini("fenceline_app")
+    name = options.get("app") or request.config.getini("fenceline_app")
     app = load_app(name) if name else Fenceline(fenceline_dsn)
-    with under_test(app, fenceline_dsn, asked.get("delivery", "postgres")) as tested:
+    with under_test(app, fenceline_dsn, options.get("delivery", "postgres")) as tested:
         _close_with(request.node, tested)
         yield tested
 
 
 def _close_with(item: Any, app: "TestedApp") -> None:
-    """Have an async test close the connections of its event loop, which ends before the fixture does."""
+    """Close the app's connections at the end of an async test: its event loop is gone before the fixture's end."""
     function = item.obj
     if not inspect.iscoroutinefunction(function):
         return

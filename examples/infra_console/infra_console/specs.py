@@ -82,10 +82,10 @@ def _current(table: str, name: str) -> dict[str, Any]:
     return configuration(table, row)
 
 
-for handler in (operations.plan, operations.deploy, operations.destroy):
-    handler.snapshot(lambda spec, **_: _current("spec", spec))
-for handler in (operations.deploy_worker, operations.update_worker, operations.destroy_worker):
-    handler.snapshot(lambda runner: _current("runner", runner))
+for of_spec in (operations.plan, operations.deploy, operations.destroy):
+    of_spec.snapshot(lambda spec, **_: _current("spec", spec))
+for of_runner in (operations.deploy_worker, operations.update_worker, operations.destroy_worker):
+    of_runner.snapshot(lambda runner: _current("runner", runner))
 
 
 @operations.connection_test.finalizer

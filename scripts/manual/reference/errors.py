@@ -8,6 +8,7 @@ from pathlib import Path
 from scripts.manual.reference.markdown import code, table
 
 from fenceline import errors
+from fenceline.errors.sqlstates import SQLSTATES
 from fenceline.server.problems import PROBLEMS
 
 CURES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("cures.toml").read_text("utf-8"))
@@ -51,9 +52,7 @@ def codes_in_source() -> set[str]:
 
 def refusals() -> dict[str, tuple[str, type[errors.RefusedError]]]:
     """Code → SQLSTATE and exception."""
-    return {"refused": ("", errors.RefusedError)} | {
-        kind.code: (state, kind) for state, kind in errors.SQLSTATES.items()
-    }
+    return {"refused": ("", errors.RefusedError)} | {kind.code: (state, kind) for state, kind in SQLSTATES.items()}
 
 
 def cause(kind: type[BaseException]) -> str:
@@ -61,8 +60,8 @@ def cause(kind: type[BaseException]) -> str:
 
 
 def all_exceptions() -> list[type[errors.FencelineError]]:
-    found = [getattr(errors, name) for name in errors.__all__]
-    return [kind for kind in found if isinstance(kind, type) and issubclass(kind, errors.FencelineError)]
+    found = [kind for _name, kind in sorted(vars(errors).items()) if isinstance(kind, type)]
+    return [kind for kind in found if issubclass(kind, errors.FencelineError)]
 
 
 def exceptions() -> list[type[errors.FencelineError]]:

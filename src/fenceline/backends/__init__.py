@@ -1,8 +1,8 @@
-"""What carries messages about jobs to workers, where a lane's delivery says so: Arq on Redis, or a backend of yours.
+"""Carry messages about jobs to workers, in lanes whose delivery says so: Arq on Redis, or your own backend.
 
-`contract.py` says what a backend can do, `arq.py` does it, `chosen.py` finds the one that an app names. A message names
-a job and nothing else: the job itself stays in PostgreSQL, and whoever gets the message claims it there
-(`delivery/messages.py`). Nothing is lost when a backend is.
+`contract.py` says what a backend must do, `arq.py` is one, `chosen.py` finds the one that an app names. A message names
+a job and nothing else: the job itself stays in PostgreSQL, and the receiver claims it there (`delivery/messages.py`).
+No job is lost even if a backend loses everything.
 
-It knows `errors` and `model` only.
+It knows only `errors` and `model`.
 """

@@ -1,8 +1,8 @@
-"""Arq on Redis: messages in the form of arq's own queue, so that arq's own workers can read them.
+"""Arq on Redis: messages in the format of arq's own queue, so that arq's own workers can read them.
 
-A lane is a queue (`fenceline:mail`), a sorted set as arq has it. Its score puts higher priorities first, then what has
-waited longest. `FENCELINE_ARQ_QUEUE` names the queues otherwise; without `{lane}` in it all lanes share one, from which
-only arq's own workers receive, because it may hold jobs that are none of ours (`fenceline.worker.arq_part`).
+A lane is a queue (`fenceline:mail`), a sorted set as in arq. Scores put higher priorities first, then what has waited
+longest. `FENCELINE_ARQ_QUEUE` changes the queues' names; without `{lane}` in it all lanes share one queue, from which
+only arq's own workers receive, because it may hold jobs that are not ours (`fenceline.worker.arq_part`).
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from fenceline.backends.contract import BackendMisconfigured, BackendUnavailable, Message
 from fenceline.model.public_id import InvalidId, parse_id
@@ -25,17 +26,17 @@ log = logging.getLogger("fenceline.delivery")
 URL_VARIABLE = "FENCELINE_REDIS_URL"
 QUEUE_VARIABLE = "FENCELINE_ARQ_QUEUE"
 QUEUE = "fenceline:{lane}"
-#: The function that arq calls with the job's id.
+#: The name of the function that arq calls with the job's id.
 FUNCTION = "fenceline"
 
-#: A message that no claim answers is sent again long before that.
+#: How long a message lives. One that leads to no claim is sent again long before that.
 BODY_MS = 60_000
 CONNECT_SECONDS = 1.0
 ANSWER_SECONDS = 5.0
 RECONNECT_SECONDS = 0.25
-#: So far apart are two priorities in the queue's order, in milliseconds: further than any two messages are in time.
+#: How far apart two priorities are in the queue's order, in milliseconds: further than any two messages are in time.
 PRIORITY_MS = 10_000_000_000
-#: Scores lie in the past, or arq would wait for them.
+#: Keeps all scores in the past; arq would wait for those in the future.
 LOWEST_PRIORITY = -32768
 CANNOT = (
     "arq: tenants do not take turns in lanes that are fair; a job for one worker (option runner) reaches it after "
@@ -57,7 +58,7 @@ class ArqBackend:
         self.url = url
         self._queue = queue or os.environ.get(QUEUE_VARIABLE) or QUEUE
         self._redis = _connect(url, ANSWER_SECONDS)
-        self._hearing = _connect(url, None)  # silence is no failure there
+        self._subscriber = _connect(url, None)  # silence is no failure there
 
     @property
     def is_shared(self) -> bool:
@@ -78,7 +79,7 @@ class ArqBackend:
                 for message in messages:
                     body = serialize_job(FUNCTION, (message.id,), {}, None, now)
                     pipe.psetex(constants.job_key_prefix + message.id, BODY_MS, body)
-                # What an arq worker that died has left behind would keep others from starting it.
+                # What a dead arq worker left behind would keep others from starting the job.
                 left = (constants.in_progress_key_prefix, constants.retry_key_prefix)
                 pipe.delete(*(prefix + message.id for message in messages for prefix in left))
                 for lane, of_lane in groupby(sorted(messages, key=lambda m: m.lane), key=lambda m: m.lane):
@@ -115,34 +116,41 @@ class ArqBackend:
                 with _reachable():
                     await self._listen(wake)
             except BackendUnavailable as error:
-                log.debug("%s", error)  # whoever sends has warned
+                log.debug("%s", error)  # the sender has warned
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _listen(self, wake: Callable[[str | None], None]) -> None:
-        async with self._hearing.pubsub(ignore_subscribe_messages=True) as hearing:
-            await hearing.psubscribe(self.queue_name("*"))
-            wake(None)  # what came meanwhile
-            async for said in hearing.listen():
-                wake(None if self.is_shared else said["data"].decode())
+        async with self._subscriber.pubsub(ignore_subscribe_messages=True) as subscription:
+            await subscription.psubscribe(self.queue_name("*"))
+            wake(None)  # for what came before
+            async for message in subscription.listen():
+                wake(None if self.is_shared else message["data"].decode())
 
     async def close(self) -> None:
         await self._redis.aclose()
-        await self._hearing.aclose()
+        await self._subscriber.aclose()
 
 
 def _connect(url: str, answer_seconds: float | None) -> "Redis":
     try:
         import arq  # noqa: F401 - an extra
         from redis.asyncio import Redis
+        from redis.exceptions import RedisError
     except ImportError as error:
         raise BackendMisconfigured("delivery arq needs the package arq: pip install 'fenceline[arq]'") from error
     try:
-        keep_alive: dict[str, Any] = {} if url.startswith("unix:") else {"socket_keepalive": True}
+        is_socket = url.startswith("unix:")
+        database = "" if is_socket else urlsplit(url).path.strip("/")
+        keep_alive: dict[str, Any] = {} if is_socket else {"socket_keepalive": True}
         redis: Redis = Redis.from_url(
             url, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=answer_seconds, **keep_alive
         )
-    except ValueError as error:
+        # Connects to nobody, but tells of options that there are not.
+        redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]  # of redis
+    except (ValueError, TypeError, RedisError) as error:
         raise BackendMisconfigured(f"{URL_VARIABLE} is not the address of a Redis server: {error}") from error
+    if database and not database.isdecimal():  # it would be taken for 0
+        raise BackendMisconfigured(f"{URL_VARIABLE}: {database!r} is not the number of a Redis database")
     return redis
 
 
@@ -157,12 +165,12 @@ def _reachable() -> Iterator[None]:
 
 
 def _score(message: Message) -> float:
-    """The queue's order; equal ones by name, and names grow with time."""
+    """The place in the queue; arq orders equal scores by name, and names grow with time."""
     return (message.seq >> 22) - (message.priority - LOWEST_PRIORITY) * PRIORITY_MS
 
 
 def _job_id(name: bytes) -> int | None:
-    """None: somebody else's."""
+    """None: the message is not ours."""
     try:
         return parse_id(name.decode())
     except (InvalidId, UnicodeDecodeError):

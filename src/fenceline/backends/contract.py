@@ -1,8 +1,8 @@
-"""What a backend has to do: carry messages, each of which is the id of a job, to workers.
+"""What a backend must do: carry messages to workers, each of which is the id of a job.
 
-The job tables in PostgreSQL are the only truth. A message makes a worker claim that very job; one that comes twice, or
-too late, is dropped there, and one that is lost is sent again. So a backend may lose, repeat and reorder messages, and
-may forget everything.
+The job tables in PostgreSQL are the only truth. A message makes a worker claim that very job; one that comes twice or
+too late claims nothing, and one that is lost is sent again. So a backend may lose, repeat and reorder messages, and may
+forget everything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +14,16 @@ from fenceline.model.public_id import format_id
 
 
 class BackendMisconfigured(FencelineError):
-    """There is no such backend, or it cannot work as it is set up."""
+    """There is no such backend, or its settings are wrong."""
 
 
 class BackendUnavailable(FencelineError):
-    """The backend does not answer now. Jobs wait in the database, and are sent when it does."""
+    """The backend does not answer. Jobs wait in the database, and are sent when it does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A job that is to be brought to a worker. Only `id` need travel; the rest says in which order, and to whom."""
+    """A job to bring to a worker. Only `id` has to travel; the rest says in which order, and to whom."""
 
     job_id: int
     lane: str
@@ -37,51 +37,39 @@ class Message:
 
 
 class Backend(Protocol):
-    """One process's way to a backend. Connections are made when they are needed; each method may raise
-    BackendUnavailable.
-    """
+    """One process's access to a backend. It connects when it needs to; each method may raise BackendUnavailable."""
 
     @property
     def name(self) -> str:
-        """The delivery that lanes name."""
-        ...
+        """The name by which lanes choose this delivery."""
 
     @property
     def cannot(self) -> Sequence[str]:
-        """What it cannot do, one line each: said when a worker starts."""
-        ...
+        """What it cannot do, one line each: logged when a worker starts."""
 
-    # Who sends -------------------------------------------------------------------------------------------------------
+    # To send ---------------------------------------------------------------------------------------------------------
 
     async def enqueue(self, messages: Sequence[Message]) -> Sequence[str] | None:
-        """Send messages; the names that the backend gave them (`backend_job_id`), None: the jobs' public ids.
-
-        One that is still under way may come again, and must not be there twice.
+        """Send messages; returns the backend's names for them (`backend_job_id`), or None if those are the jobs' public
+        ids. A message that is still queued may be sent again, and must not be queued twice.
         """
-        ...
 
     async def get_job_metadata(self, backend_job_id: str) -> Mapping[str, Any] | None:
-        """What the backend knows of a message, for diagnosis; None: nothing."""
-        ...
+        """What the backend knows about a message, for diagnosis; None: nothing."""
 
     async def get_job_result(self, backend_job_id: str) -> Any:
-        """What the backend itself has kept of a run, if it keeps anything. The job's result is in the database."""
-        ...
+        """The result that the backend itself has kept, if it keeps any. The job's result is in the database."""
 
-    # Who receives ----------------------------------------------------------------------------------------------------
+    # To receive ------------------------------------------------------------------------------------------------------
 
     async def receive(self, lane: str, limit: int) -> Sequence[int]:
-        """Take up to `limit` messages of a lane, the most urgent first; the ids of their jobs. Does not wait."""
-        ...
+        """Take up to `limit` messages of a lane, the most urgent first; returns their jobs' ids. Does not wait."""
 
     async def listen(self, wake: Callable[[str | None], None]) -> None:
-        """Call `wake` with the lane (None: any) when messages have come, until cancelled, also while the backend is
-        away.
-        """
-        ...
+        """Call `wake` with the lane (None: any) when messages have come, until cancelled; survives outages."""
 
     async def close(self) -> None: ...
 
 
-#: Makes a backend: connections belong to one event loop, so each has a backend of its own.
+#: Makes a backend. Connections belong to one event loop, so each loop has its own backend.
 BackendFactory = Callable[[], Backend]

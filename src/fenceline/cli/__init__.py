@@ -1,11 +1,9 @@
 """The command line: one file per command family, imported when the command is used.
 
-A command talks to a `Queue` (`queue.py`), which is one over SQL (`direct.py`, with `--dsn`) or one over HTTP
-(`remote.py`, with `--url`): the same methods in both. What it prints goes through `output.py`: tables for people, JSON
-for programs. Options that many commands share are in `options.py`, their defaults from files and the environment in
-`settings.py`; what goes wrong becomes one line in `exception_text.py`.
-
-It may use everything below; nothing imports it.
+A command talks to a `Queue` (`queue.py`): over SQL to the client's own parts (`direct.py`, with `--dsn`), over HTTP to
+parts with the same methods (`remote.py`, with `--url`). It prints through `output.py`: tables for people, JSON for
+programs. Options that many commands share are in `options.py`, their values from files and the environment come by way
+of `settings.py`, and `exception_text.py` turns errors into one line.
 """
 
 import contextlib
@@ -21,8 +19,8 @@ from fenceline.cli.command_group import CommandGroup
 from fenceline.cli.hangup import end_in_order_on_hangup
 from fenceline.cli.settings import SettingsFile, config_option
 
-# Section of `--help` → command → module that has a click command of that name, and the line that `--help` shows. The
-# module is imported when the command is used, so that `--help` is quick; a test compares the line with the docstring.
+# Section of `--help` → command → the module that has a click command of that name, and its line in `--help`. Modules
+# are imported when their command is used, so that `--help` is quick; a test compares the lines with the docstrings.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Run": {
         "up": ("fenceline.cli.up", "Start everything in this folder."),
@@ -51,7 +49,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "bench": ("fenceline.cli.bench", "Measure the speed of this database."),
         "prune": ("fenceline.cli.upkeep", "Delete finished jobs past their retention."),
         "sweep": ("fenceline.cli.upkeep", "Return the jobs of dead workers to the queue."),
-        "rekey": ("fenceline.cli.rekey", "Re-encrypt everything with the newest key."),
+        "rekey": ("fenceline.cli.upkeep", "Re-encrypt everything with the newest key."),
         "retention": ("fenceline.cli.upkeep", "Show or set how long finished jobs are kept."),
         "limits": ("fenceline.cli.upkeep", "Show or set how many unfinished jobs a tenant may have."),
         "approval": ("fenceline.cli.upkeep", "Show or set who may approve jobs that need it."),
@@ -61,19 +59,13 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+INTERRUPTED = 130  # as shells report a program that Ctrl-C ended
 
 
 class WrongUsage(click.ClickException):
-    """What click says of wrong usage, in one line as every other error."""
+    """A usage error of click in one line, like every other error."""
 
     exit_code = click.UsageError.exit_code
-
-    @classmethod
-    def of(cls, error: click.UsageError) -> "WrongUsage":
-        path = error.ctx.command_path if error.ctx else "fenceline"
-        message = " ".join(error.format_message().split())
-        return cls(f"{message} (see `{path} --help`)")
 
 
 @contextlib.contextmanager
@@ -81,9 +73,11 @@ def usage_in_one_line() -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # of newer clicks: the help of a group without a command
+        if type(error).__name__ == "NoArgsIsHelpError":  # in newer versions of click, a group without a command
             raise
-        raise WrongUsage.of(error) from error
+        path = error.ctx.command_path if error.ctx else "fenceline"
+        message = " ".join(error.format_message().split())
+        raise WrongUsage(f"{message} (see `{path} --help`)") from error
 
 
 class LazyGroup(CommandGroup):
@@ -109,7 +103,7 @@ class LazyGroup(CommandGroup):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Errors that people can do something about are one clear line, no traceback."""
+        """Errors that people can do something about become one clear line, without a traceback."""
         try:
             with usage_in_one_line():
                 return super().invoke(ctx)
@@ -125,7 +119,7 @@ class LazyGroup(CommandGroup):
 
 
 def print_whatever_the_locale() -> None:
-    """A sign that the terminal's encoding does not have is no reason to stop in the middle of a table."""
+    """A character that the terminal's encoding lacks must not end a command in the middle of a table."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -142,4 +136,4 @@ def main(ctx: click.Context) -> None:
     pyproject.toml; `fenceline config` shows them.
     """
     end_in_order_on_hangup()
-    SettingsFile.of(ctx)  # from here on commands find it
+    SettingsFile.of(ctx)  # made here, in the outermost context, so that all commands share it

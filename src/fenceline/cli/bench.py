@@ -10,8 +10,8 @@ from fenceline.cli.output import console, print_json, print_table, table
 from fenceline.client.app_parts import app_parts
 
 if TYPE_CHECKING:
+    from fenceline.app import Fenceline
     from fenceline.cli.bench_run import Rate
-    from fenceline.client.app import Fenceline
 
 MAX_JOBS = 1_000_000
 

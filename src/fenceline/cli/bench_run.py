@@ -14,7 +14,7 @@ from statistics import median, quantiles
 from typing import TypeVar
 from uuid import uuid4
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
 from fenceline.database.call import Call

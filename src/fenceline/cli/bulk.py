@@ -1,18 +1,18 @@
-"""One verb for several jobs: count, ask, do with a progress bar, and say what was not done."""
+"""One verb for several jobs: count them, ask, show progress, and report what was not done."""
 
 import asyncio
 import functools
 import signal
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 import click
 
 from fenceline.cli.filter_options import filter_options
-from fenceline.cli.options import json_option, yes_option
+from fenceline.cli.options import json_option, with_queue, yes_option
 from fenceline.cli.output import console, echo, print_json
 from fenceline.cli.queue import Queue
 from fenceline.errors import RefusedError
@@ -25,23 +25,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 PAGE = 1000
 AT_ONCE = 4  # as many as the client has connections
-LISTED = 20  # so many jobs are named one by one; more are counted
+LISTED = 20  # up to this many jobs are named one by one; more are only counted
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """`act` does it to one job and says what became of it; `statuses` are those that it fits."""
+    """`act` changes one job and returns what became of it; it applies to jobs with one of `statuses`."""
 
     name: str
-    statuses: tuple[Status, ...]
+    statuses: Collection[Status]
     act: Callable[[str], Awaitable[str]]
-    usual: tuple[Status, ...] = ()  # what filters mean without a status, if not all of them
-    in_order: bool = False  # one after the other, oldest first: what waits for others was made after them
+    default_statuses: Collection[Status] = ()  # that filters without --status select, if not all of `statuses`
+    in_order: bool = False  # one at a time, oldest first: a job is created after those it waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which jobs, and how: what every bulk command is told on the command line."""
+    """Which jobs, and how: the options that every bulk command has."""
 
     ids: tuple[str, ...]
     which: JobFilter
@@ -77,6 +77,33 @@ def bulk_options(function: F) -> F:
     return with_choice  # type: ignore[return-value]  # the same function to click
 
 
+def bulk_command(
+    *options: Callable[[Any], Any],
+    statuses: Collection[Status],
+    default_statuses: Collection[Status] = (),
+    in_order: bool = False,
+) -> Callable[[Callable[..., Awaitable[str]]], click.Command]:
+    """Make a command that does to many jobs what the function does to one.
+
+    The function gets a job and the values of `options`, and returns what became of the job. The rest is as in `Verb`.
+    """
+
+    def decorate(function: Callable[..., Awaitable[str]]) -> click.Command:
+        name = function.__name__.replace("_", " ")
+
+        @functools.wraps(function)
+        async def run(queue: Queue, chosen: Choice, **given: Any) -> None:
+            verb = Verb(name, statuses, lambda job_id: function(queue.job(job_id), **given), default_statuses, in_order)
+            await run_bulk(queue, verb, chosen)
+
+        command = with_queue(run)
+        for option in reversed(options):
+            command = option(command)
+        return click.command(name.replace(" ", "-"))(bulk_options(command))
+
+    return decorate
+
+
 async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
     """The whole of a bulk command. Exits 1 when something was not done."""
     ids = chosen.ids
@@ -85,7 +112,7 @@ async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
             f"which jobs to {verb.name}? Give IDs, or filters such as --kind, or --all" + (", not both" if ids else "")
         )
     if ids:
-        found = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # a mistyped one stops all
+        found = list(dict.fromkeys(format_id(parse_id(job_id)) for job_id in ids))  # one typo stops it all
         counts = ""
     else:
         found, counts = await _find(queue, verb, chosen.which)
@@ -101,14 +128,14 @@ async def run_bulk(queue: Queue, verb: Verb, chosen: Choice) -> None:
 
 
 async def _find(queue: Queue, verb: Verb, which: JobFilter) -> tuple[list[str], str]:
-    """The ids of the jobs that match and that the verb fits, and their kinds and statuses in words."""
+    """The ids of the jobs that match and that the verb applies to, and a summary of their statuses and kinds."""
     misfits = [status for status in which.statuses or () if Status(status) not in verb.statuses]
     if misfits:
         raise click.ClickException(
             f"jobs that are {', '.join(misfits)} cannot be {_past(verb.name)}: "
             f"use --status {', '.join(sorted(verb.statuses))}"
         )
-    which = replace(which, statuses=which.statuses or tuple(map(str, verb.usual or verb.statuses)))
+    which = replace(which, statuses=which.statuses or tuple(map(str, verb.default_statuses or verb.statuses)))
     found: list[str] = []
     kinds: Counter[str] = Counter()
     statuses: Counter[str] = Counter()
@@ -128,18 +155,18 @@ async def _find(queue: Queue, verb: Verb, which: JobFilter) -> tuple[list[str], 
 
 
 def ask(what: str) -> None:
-    """Whether to do it; without a terminal to ask on, say what to type instead. Goes on only after a yes."""
+    """Return after a yes. Raises ClickException after a no, and where there is no terminal to ask on."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise click.ClickException(f"this would {what}: add --yes to do it without a question")
-    # While asyncio waits for Ctrl-C, it only asks the task to stop, which a question does not notice.
-    asked_to_stop = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # asyncio's own handler of Ctrl-C only cancels the task, which a question that blocks does not notice.
+    asyncio_handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if not click.confirm(f"{what[0].upper()}{what[1:]}?", err=True):
             raise click.ClickException("nothing was changed")
     except click.Abort:
         raise KeyboardInterrupt from None
     finally:
-        signal.signal(signal.SIGINT, asked_to_stop)
+        signal.signal(signal.SIGINT, asyncio_handler)
 
 
 async def _do(verb: Verb, ids: list[str]) -> Report:
@@ -160,7 +187,7 @@ async def _do(verb: Verb, ids: list[str]) -> Report:
         while left:
             before = len(report.done)
             await _go_through(verb, left, report, lambda: progress.advance(task))
-            # What had to wait for one that came later: again, for as long as that helps.
+            # Some were refused because of a job that came later: try those again for as long as that helps.
             left = list(report.not_done) if verb.in_order and len(report.done) > before else []
     return report
 
@@ -172,7 +199,7 @@ async def _go_through(verb: Verb, ids: list[str], report: Report, advance: Calla
         for job_id in waiting:
             try:
                 report.done[job_id] = await verb.act(job_id)
-            except RefusedError as error:  # anything else would befall the others too
+            except RefusedError as error:  # any other error would hit the remaining jobs too
                 if len(ids) == 1 and not report.not_done and not report.done:
                     raise
                 report.not_done[job_id] = str(error)

@@ -1,4 +1,4 @@
-"""Groups of commands that know what a mistyped one was meant to be, whatever the version of click."""
+"""Groups that suggest a command for a mistyped one, with any version of click."""
 
 import click
 
@@ -7,11 +7,11 @@ class CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        given = args[0] if args else ""
-        if given and not given.startswith("-") and self.get_command(ctx, given) is None:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
             import difflib
 
-            close = difflib.get_close_matches(given, self.list_commands(ctx), n=1)
-            meant = f" Did you mean '{ctx.command_path} {close[0]}'?" if close else ""
-            ctx.fail(f"No such command '{given}'.{meant}")
+            close = difflib.get_close_matches(name, self.list_commands(ctx), n=1)
+            suggestion = f" Did you mean '{ctx.command_path} {close[0]}'?" if close else ""
+            ctx.fail(f"No such command '{name}'.{suggestion}")
         return super().resolve_command(ctx, args)

@@ -4,21 +4,11 @@ import os
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from fenceline.cli.options import dsn_option, json_option, token_file_option, token_option, url_option
 from fenceline.cli.output import console, print_json, table, text
-from fenceline.cli.settings import Setting, SettingsFile, config_option, origin, settings_of, variable
+from fenceline.cli.settings import PLAIN_VARIABLES, Setting, SettingsFile, config_option, origin, settings_of, variable
 from fenceline.database.dsn import without_password
-
-#: Read by the client and the database, not by a flag of the command line.
-PLAIN_VARIABLES = {
-    "home": ("FENCELINE_HOME", ".fenceline"),
-    "lanes": ("FENCELINE_LANES", None),
-    "delivery": ("FENCELINE_DELIVERY", "postgres"),
-    "redis_url": ("FENCELINE_REDIS_URL", None),
-    "arq_queue": ("FENCELINE_ARQ_QUEUE", "fenceline:{lane}"),
-}
 
 
 @click.command()
@@ -49,14 +39,17 @@ def config(ctx: click.Context, /, as_json: bool, **_shared: Any) -> None:
         return
     lines = table("SETTING", "VALUE", "FROM")
     for row in rows:
-        came = text(row["source"])
-        lines.add_row(text(row["key"]), _shown(row["value"]), f"[dim]{came}[/]" if came == "default" else came)
+        source = text(row["source"])
+        lines.add_row(text(row["key"]), _shown(row["value"]), f"[dim]{source}[/]" if source == "default" else source)
     console().print(lines)
     click.echo(f"file: {file}" if file else "no settings file", err=True)
 
 
 def _row(ctx: click.Context, setting: Setting) -> dict[str, Any]:
-    value, source = setting.effective(ctx, {} if "." in setting.key else _given(ctx, setting))
+    if setting in ctx.command.params:
+        value, source = ctx.params[setting.name or ""], ctx.get_parameter_source(setting.name or "")
+    else:
+        value, source = setting.effective(ctx)
     return {
         "key": setting.key,
         "value": redacted(setting, value),
@@ -65,14 +58,8 @@ def _row(ctx: click.Context, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _given(ctx: click.Context, setting: Setting) -> dict[str, Any]:
-    """What the command line said about a setting of this very command."""
-    name = setting.name or ""
-    return {name: ctx.params[name]} if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE else {}
-
-
 def redacted(setting: Setting, value: Any) -> Any:
-    """A secret without its secret part: the URL of a database still tells the server and the user."""
+    """A secret without its secret part: of the URL of a database, the server and the user stay."""
     return without_password(str(value)) if setting.secret and value else value
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @json_option
 @click.option(
     "--patience",
+    "patience_seconds",
     default=300.0,
     show_default=True,
     type=click.FloatRange(0),
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--max-dead-rows",
+    "dead_rows",
     default=100_000,
     show_default=True,
     type=click.IntRange(0),
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--max-notifications",
+    "notification_queue",
     default=0.1,
     show_default=True,
     type=click.FloatRange(0, 1),
@@ -45,15 +48,7 @@ if TYPE_CHECKING:
     help="Seconds between checks of --watch.",
 )
 @with_queue
-async def doctor(
-    queue: "Queue",
-    as_json: bool,
-    patience: float,
-    max_dead_rows: int,
-    max_notifications: float,
-    watch: bool,
-    interval: float,
-) -> None:
+async def doctor(queue: "Queue", as_json: bool, watch: bool, interval: float, **given: float) -> None:
     """Find problems, and say what to do about them.
 
     Looks at the server and its settings, the schema, roles and grants, vacuum, notifications, lanes, workers, jobs,
@@ -61,7 +56,7 @@ async def doctor(
     """
     from fenceline.doctor.finding import Limits
 
-    limits = Limits(patience_seconds=patience, dead_rows=max_dead_rows, notification_queue=max_notifications)
+    limits = Limits(**given)  # type: ignore[arg-type]  # click has made dead_rows an int
     if watch:
         await _watch(queue, limits, interval=interval, as_json=as_json)
     findings = await queue.examine(limits)
@@ -76,7 +71,7 @@ async def doctor(
 
 
 async def _watch(queue: "Queue", limits: "Limits", *, interval: float, as_json: bool) -> None:
-    """Until Ctrl-C: each finding once, when it is new, and a line when it is over; with JSON an object per change."""
+    """Until Ctrl-C, print each finding once, and a line when it is resolved; as JSON, one object per change."""
     known: dict[tuple[str, str], Finding] = {}
     while True:
         now = {(finding.check, finding.subject): finding for finding in await queue.examine(limits)}

@@ -7,48 +7,32 @@ from typing import Any
 
 import click
 
+from fenceline.cli.option_values import read_json, read_moment
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.queue import Queue
 from fenceline.errors import UnknownLane
 
 
-def read_object(_ctx: click.Context, param: click.Parameter, text: str) -> Any:
-    """A JSON object, or `-` for standard input."""
+def read_object(ctx: click.Context, param: click.Parameter, text: str) -> Any:
+    """From a JSON object, or `-` for standard input."""
     if text == "-":
         if sys.stdin is None:
             raise click.BadParameter("standard input is closed: nothing can be read from it", param=param)
         text = sys.stdin.read()
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
+    value = read_json(ctx, param, text)
     if not isinstance(value, dict):
         raise click.BadParameter('args are a JSON object, like \'{"path": "a"}\'', param=param)
     return value
 
 
-def read_json(_ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise click.BadParameter(f"this is not JSON: {error}", param=param) from error
-
-
 def read_hash(ctx: click.Context, param: click.Parameter, text: str | None) -> Any:
-    """A hash as it is; an object names the job that has it."""
+    """A hash, or a JSON object that names the job that has it."""
     return read_json(ctx, param, text) if text is not None and text.startswith("{") else text
 
 
-def read_moment(_ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        moment = None
-    if moment is None or moment.utcoffset() is None:
+def read_time(_ctx: click.Context, param: click.Parameter, text: str | None) -> datetime | None:
+    moment = None if text is None else read_moment(text)
+    if moment is None and text is not None:
         raise click.BadParameter(f"{text!r} is not a time: write it like 2026-12-31T00:00:00Z", param=param)
     return moment
 
@@ -80,11 +64,11 @@ def read_runner(_ctx: click.Context, param: click.Parameter, texts: tuple[str, .
 )
 @click.option("--lane", help="Lane to run in, instead of the kind's own.")
 @click.option("--priority", type=int, help="Higher runs first.")
-@click.option("--run-at", callback=read_moment, metavar="MOMENT", help="Start no earlier than this.")
+@click.option("--run-at", callback=read_time, metavar="MOMENT", help="Start no earlier than this.")
 @click.option(
     "--run-in", type=click.FloatRange(min=0), metavar="SECONDS", help="Start at the earliest in this many seconds."
 )
-@click.option("--expires-at", callback=read_moment, metavar="MOMENT", help="Cancelled if not started by then.")
+@click.option("--expires-at", callback=read_time, metavar="MOMENT", help="Cancelled if not started by then.")
 @click.option("--dedupe-key", help="If a job with this key is waiting, return that one.")
 @click.option(
     "--dedupe-until",
@@ -143,7 +127,7 @@ async def depth(queue: Queue, lane: str | None, as_json: bool) -> None:
 
     One number, for autoscalers: queued jobs, due timers, attempts of dead workers. Drained lanes count 0.
     """
-    found = await queue.depth(lane)
-    if lane is not None and not found and lane not in {known.name for known in await queue.lanes()}:
+    found = await queue.system.depth(lane)
+    if lane is not None and not found and lane not in {known.name for known in await queue.lanes.list()}:
         raise UnknownLane(f"lane {lane!r} does not exist")
     click.echo(json.dumps({"depth": found}) if as_json else found)

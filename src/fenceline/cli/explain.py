@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 @json_option
 @with_queue
 async def explain(queue: Queue, job_id: str, as_json: bool) -> None:
-    """Say why the job ID is where it is: what it waits for, since when, and what would change that."""
-    told = await queue.explain(job_id)
+    """Explain why the job ID is where it is: what it waits for, since when, and what would change that."""
+    found = await queue.job(job_id).explain()
     if as_json:
-        print_json(told)
+        print_json(found)
         return
     out = console()
-    out.print(f"[bold]{told.id}[/]  {status_text(told.status) if told.status else ''}", soft_wrap=True)
-    for line in explanation_lines(told):
+    out.print(f"[bold]{found.id}[/]  {status_text(found.status) if found.status else ''}", soft_wrap=True)
+    for line in explanation_lines(found):
         out.print(line, soft_wrap=True)
 
 
-def explanation_lines(told: "Explanation") -> "Iterator[str]":
+def explanation_lines(explanation: "Explanation") -> "Iterator[str]":
     """The reasons with their times and commands, as lines of markup."""
-    for reason in (told, *told.also):
+    for reason in (explanation, *explanation.also):
         yield f"{text(reason.text)}{_times(reason)}"
         for command in reason.commands:
             yield f"    [dim]do:[/] {text(command)}"
 
 
 def _times(reason: "Reason") -> str:
-    said = [
+    times = [
         "" if reason.since is None else f"for {duration((datetime.now(UTC) - reason.since).total_seconds())}",
         "" if reason.until is None else f"over {ago(reason.until)}",
     ]
-    return f" [dim]({'; '.join(filter(None, said))})[/]" if any(said) else ""
+    return f" [dim]({'; '.join(filter(None, times))})[/]" if any(times) else ""

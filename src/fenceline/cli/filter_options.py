@@ -1,30 +1,26 @@
-"""Which jobs: the filters of lists and bulk verbs, with the names that they have in HTTP."""
+"""The filters of lists and bulk verbs, with the names that they have in HTTP."""
 
 import functools
-import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
 
-from fenceline.model.job import JobFilter
+from fenceline.cli.option_values import read_span
+from fenceline.client.job_filters import JobFilters, read_filters
 from fenceline.model.status import Status
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
-
-def read_moment(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
-    """A time: ISO 8601 (local time without a zone), or so long ago: 90s, 15m, 2h, 7d, 1w."""
+def read_past(_ctx: click.Context, _param: click.Parameter, value: str | None) -> datetime | None:
+    """From ISO 8601 (local time if it has no zone), or a span before now: 90s, 15m, 2h, 7d, 1w."""
     if value is None:
         return None
-    span = re.fullmatch(r"(\d+)([smhdw])", value)
     try:
-        if span is not None:
-            return datetime.now(UTC) - timedelta(**{_UNITS[span[2]]: int(span[1])})
-        return datetime.fromisoformat(value).astimezone()
+        span = read_span(value)
+        return datetime.fromisoformat(value).astimezone() if span is None else datetime.now(UTC) - span
     except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{value!r} is not a time: write it like 2030-01-31T18:00, or 2h for two hours ago"
@@ -36,10 +32,9 @@ def filter_options(function: F) -> F:
 
     @functools.wraps(function)
     def with_filter(*args: Any, **kwargs: Any) -> Any:
-        labels = dict(_label(text) for text in kwargs.pop("label"))
-        which = JobFilter(
-            labels=labels or None, **{name: kwargs.pop(option) or None for option, name in _NAMES.items()}
-        )
+        given = {name: kwargs.pop(name) or None for name in _NAMES}
+        given["labels"] = dict(_label(text) for text in given.pop("label") or ()) or None
+        which = read_filters(given)  # type: ignore[arg-type]  # the options have the names of the filters
         return function(*args, which=which, **kwargs)
 
     for option in reversed(_OPTIONS):
@@ -47,22 +42,6 @@ def filter_options(function: F) -> F:
     return with_filter  # type: ignore[return-value]  # the same function to click
 
 
-#: Options, and what they are in a filter.
-_NAMES = {
-    "status": "statuses",
-    "kind": "kinds",
-    "lane": "lanes",
-    "tenant": "tenants",
-    "created_after": "created_after",
-    "created_before": "created_before",
-    "created_by": "created_by",
-    "parent": "parent",
-    "group": "group",
-    "key": "key",
-    "worker": "worker",
-    "phase": "phase",
-    "error": "error",
-}
 _OPTIONS = (
     click.option(
         "--status",
@@ -77,11 +56,11 @@ _OPTIONS = (
     click.option("--label", multiple=True, metavar="NAME:VALUE", help="Only jobs with this label; all must match."),
     click.option(
         "--created-after",
-        callback=read_moment,
+        callback=read_past,
         metavar="TIME",
         help="Only jobs created since 2030-01-31T18:00, or 2h for the last two hours.",
     ),
-    click.option("--created-before", callback=read_moment, metavar="TIME", help="Only jobs created before this time."),
+    click.option("--created-before", callback=read_past, metavar="TIME", help="Only jobs created before this time."),
     click.option("--created-by", metavar="NAME", help="Only jobs that this actor enqueued."),
     click.option("--parent", metavar="ID", help="Only children of this job."),
     click.option("--group", metavar="NAME", help="Only jobs of this group."),
@@ -90,6 +69,8 @@ _OPTIONS = (
     click.option("--phase", metavar="NAME", help="Only jobs whose last phase is this one."),
     click.option("--error", metavar="TEXT", help="Only jobs whose error contains this text."),
 )
+#: The parameters that click makes of these options.
+_NAMES = JobFilters.__annotations__.keys() - {"labels"} | {"label"}
 
 
 def _label(text: str) -> tuple[str, str]:

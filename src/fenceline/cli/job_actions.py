@@ -1,80 +1,56 @@
 """The verbs of `fenceline jobs` that change jobs: one job, several, or all that match filters."""
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 
 import click
 
-from fenceline.cli.bulk import Choice, Verb, bulk_options, run_bulk
-from fenceline.cli.options import with_queue
+from fenceline.cli.bulk import Choice, Verb, ask, bulk_command, bulk_options, run_bulk
+from fenceline.cli.option_values import read_json
+from fenceline.cli.options import with_queue, yes_option
 from fenceline.cli.output import echo
-from fenceline.cli.queue import Queue
-from fenceline.model.public_id import parse_id
+from fenceline.cli.queue import Queue, QueueJob
+from fenceline.model.counted import counted
 from fenceline.model.status import FINAL, Status
 
 UNCLAIMED = (Status.AWAITING_APPROVAL, Status.WAITING, Status.SCHEDULED, Status.QUEUED)
-
-
-class Decide(Protocol):
-    async def __call__(self, job_id: str, *, reason: str | None) -> Status: ...
-
+UNFINISHED = tuple(status for status in Status if status not in FINAL)
 
 reason_option = click.option("--reason", help="Reason, recorded in the audit log.")
+force_option = click.option(
+    "--force", is_flag=True, help="Take a running job from its worker at once, without a grace period."
+)
 
 
-@click.command()
-@bulk_options
-@reason_option
-@click.option("--force", is_flag=True, help="Take a running job from its worker at once, without a grace period.")
-@with_queue
-async def cancel(queue: Queue, chosen: Choice, reason: str | None, force: bool) -> None:
+@bulk_command(reason_option, force_option, statuses=UNFINISHED)
+async def cancel(job: QueueJob, reason: str | None, force: bool) -> str:
     """Cancel jobs: those named by ID, or all unfinished ones that match filters.
 
-    A job that runs is asked to stop, and has a grace period to do so.
+    A running job is asked to stop, and has a grace period to do so.
     """
-
-    async def act(job_id: str) -> str:
-        status = await queue.cancel(job_id, reason=reason, force=force)
-        return "cancelled" if status is Status.CANCELLED else "asked to stop"
-
-    verb = Verb("cancel", tuple(status for status in Status if status not in FINAL), act)
-    await run_bulk(queue, verb, chosen)
+    status = await job.cancel(reason, force=force)
+    return "cancelled" if status is Status.CANCELLED else "asked to stop"
 
 
-@click.command()
-@bulk_options
-@with_queue
-async def retry(queue: Queue, chosen: Choice) -> None:
+@bulk_command(statuses=FINAL, default_statuses=(Status.FAILED,), in_order=True)
+async def retry(job: QueueJob) -> str:
     """Run finished jobs again, as new jobs: those named by ID, or all that match filters.
 
-    With filters but no --status only failed jobs are meant.
+    With filters but without --status, only failed jobs are retried.
     """
-
-    async def act(job_id: str) -> str:
-        return f"retried as {await queue.retry(job_id)}"
-
-    verb = Verb("retry", tuple(FINAL), act, usual=(Status.FAILED,), in_order=True)
-    await run_bulk(queue, verb, chosen)
+    return f"retried as {(await job.retry()).id}"
 
 
-def _decision(verb: str, done: str, meaning: str, decide: Callable[[Queue], Decide]) -> click.Command:
-    @click.command(verb, help=f"{meaning} that await approval: those named by ID, or all that match filters.")
-    @bulk_options
-    @reason_option
-    @with_queue
-    async def command(queue: Queue, chosen: Choice, reason: str | None) -> None:
-        async def act(job_id: str) -> str:
-            return f"{done}, now {await decide(queue)(job_id, reason=reason)}"
-
-        await run_bulk(queue, Verb(verb, (Status.AWAITING_APPROVAL,), act), chosen)
-
-    return command
+@bulk_command(reason_option, statuses=(Status.AWAITING_APPROVAL,))
+async def approve(job: QueueJob, reason: str | None) -> str:
+    """Approve jobs that await approval: those named by ID, or all that match filters."""
+    return f"approved, now {await job.approve(reason)}"
 
 
-approve = _decision("approve", "approved", "Let jobs go on", lambda queue: queue.approve)
-reject = _decision("reject", "rejected", "End jobs", lambda queue: queue.reject)
+@bulk_command(reason_option, statuses=(Status.AWAITING_APPROVAL,))
+async def reject(job: QueueJob, reason: str | None) -> str:
+    """Reject jobs that await approval, which ends them: those named by ID, or all that match filters."""
+    return f"rejected, now {await job.reject(reason)}"
 
 
 @click.command()
@@ -93,38 +69,24 @@ async def reprioritise(queue: Queue, chosen: Choice, priority: int | None) -> No
         raise click.UsageError("the new priority is missing: add --priority N")
 
     async def act(job_id: str) -> str:
-        await queue.reprioritise(job_id, priority)
+        await queue.job(job_id).reprioritise(priority)
         return f"priority {priority}"
 
-    verb = Verb("reprioritise", UNCLAIMED, act)
-    await run_bulk(queue, verb, chosen)
+    await run_bulk(queue, Verb("reprioritise", UNCLAIMED, act), chosen)
 
 
-@click.command("run-now")
-@bulk_options
-@reason_option
-@with_queue
-async def run_now(queue: Queue, chosen: Choice, reason: str | None) -> None:
-    """Let jobs go on at once that are scheduled, or wait for their retry: named by ID, or all that match filters."""
-
-    async def act(job_id: str) -> str:
-        await queue.run_now(job_id, reason=reason)
-        return "goes on now"
-
-    await run_bulk(queue, Verb("run now", (Status.SCHEDULED,), act), chosen)
+@bulk_command(reason_option, statuses=(Status.SCHEDULED,))
+async def run_now(job: QueueJob, reason: str | None) -> str:
+    """Make jobs due now that are scheduled or wait for a retry: those named by ID, or all that match filters."""
+    await job.run_now(reason)
+    return "goes on now"
 
 
-@click.command()
-@bulk_options
-@with_queue
-async def delete(queue: Queue, chosen: Choice) -> None:
-    """Forget finished jobs and all that is kept of them: those named by ID, or all that match filters."""
-
-    async def act(job_id: str) -> str:
-        await queue.delete(job_id)
-        return "deleted"
-
-    await run_bulk(queue, Verb("delete", tuple(FINAL), act), chosen)
+@bulk_command(statuses=FINAL)
+async def delete(job: QueueJob) -> str:
+    """Delete finished jobs and everything stored about them: those named by ID, or all that match filters."""
+    await job.delete()
+    return "deleted"
 
 
 @click.command()
@@ -134,30 +96,41 @@ async def delete(queue: Queue, chosen: Choice) -> None:
 @with_queue
 async def move(queue: Queue, ids: tuple[str, ...], lane: str, reason: str | None) -> None:
     """Move jobs that no worker holds to another lane."""
-    for job_id in ids:
-        parse_id(job_id)  # a mistyped one stops us before anything is done
-    for job_id in ids:
-        await queue.move(job_id, lane, reason=reason)
-        echo(f"{job_id} moved to {lane}")
+    for job in [queue.job(job_id) for job_id in ids]:  # a typo in one stops us before anything is done
+        await job.move(lane, reason)
+        echo(f"{job.id} moved to {lane}")
 
 
 @click.command("signal")
 @click.argument("job_id", metavar="ID")
 @click.argument("name")
-@click.option("--payload", help="JSON payload of the signal.")
+@click.option("--payload", callback=read_json, help="JSON payload of the signal.")
 @with_queue
-async def signal_job(queue: Queue, job_id: str, name: str, payload: str | None) -> None:
-    """Send a signal to a job whose handler waits for it, or will.
+async def signal_job(queue: Queue, job_id: str, name: str, payload: Any) -> None:
+    """Send a signal to a job whose handler waits for it, now or later.
 
     `jobs signal ID agent-returned --payload '{"ok": true}'`
     """
-    parse_id(job_id)
-    try:
-        value = None if payload is None else json.loads(payload)
-    except ValueError as error:
-        raise click.BadParameter(f"this is not JSON: {error}", param_hint="--payload") from error
-    status = await queue.signal(job_id, name, value)
-    echo(f"{job_id} signalled, now {status}")
+    job = queue.job(job_id)
+    echo(f"{job.id} signalled, now {await job.signal(name, payload)}")
 
 
-VERBS = (cancel, retry, approve, reject, reprioritise, run_now, signal_job, move, delete)
+@click.command()
+@click.argument("ids", nargs=-1, required=True, metavar="ID…")
+@reason_option
+@yes_option
+@with_queue
+async def erase(queue: Queue, ids: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Replace the args of finished jobs with a marker, for good.
+
+    Results, logs and snapshots stay; an erased job cannot be retried. An unfinished job is refused: cancel it first.
+    """
+    jobs = [queue.job(job_id) for job_id in ids]  # a typo in one stops us before anything is done
+    if not yes:
+        ask(f"erase the args of {counted(len(ids), 'job')} for good")
+    for job in jobs:
+        await job.erase_args(reason)
+        click.echo(f"{job.id} erased")
+
+
+VERBS = (cancel, retry, approve, reject, reprioritise, run_now, signal_job, move, delete, erase)

@@ -2,17 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from fenceline.cli import job_actions
 from fenceline.cli.command_group import CommandGroup
-from fenceline.cli.erase import erase
-from fenceline.cli.error_text import error_line
 from fenceline.cli.explain import explain
 from fenceline.cli.filter_options import filter_options
+from fenceline.cli.job_text import error_line, phase_duration, phase_text, progress_text, read_log
 from fenceline.cli.locks import locks_of_job
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import (
@@ -45,7 +44,7 @@ def jobs() -> None:
     """See jobs, and cancel, retry, approve or move them."""
 
 
-for _verb in (*job_actions.VERBS, erase, explain, locks_of_job, watch):
+for _verb in (*job_actions.VERBS, explain, locks_of_job, watch):
     jobs.add_command(_verb)
 
 
@@ -67,8 +66,8 @@ async def list_jobs(queue: Queue, which: JobFilter, limit: int, cursor: str | No
 @json_option
 @with_queue
 async def children(queue: Queue, job_id: str, limit: int, cursor: str | None, as_json: bool) -> None:
-    """List the jobs that the handler of the job ID made, newest first."""
-    await queue.get_job(job_id)
+    """List the jobs that the handler of the job ID enqueued, newest first."""
+    await queue.job(job_id).get()
     await _list(queue, JobFilter(parent=job_id), limit=limit, cursor=cursor, as_json=as_json)
 
 
@@ -107,21 +106,20 @@ async def _list(queue: Queue, which: JobFilter, *, limit: int, cursor: str | Non
 @with_queue
 async def show(queue: Queue, job_id: str, only_snapshot: bool, as_json: bool) -> None:
     """Show everything about the job ID, with the timeline of its attempts."""
+    named = queue.job(job_id)
     if only_snapshot:
-        print_json(await queue.snapshot(job_id))
+        print_json(await named.snapshot())
         return
     from dataclasses import asdict
 
     from fenceline.cli.timeline import draw_job
 
-    job = await queue.get_job(job_id)
-    attempts = await queue.attempts(job_id)
-    events = await queue.events(job_id)
-    told = None if job.status.is_final else await queue.explain(job_id)
+    job, attempts, events = await named.get(), await named.attempts(), await named.events()
+    explanation = None if job.status.is_final else await named.explain()
     if as_json:
-        print_json({**asdict(job), "explain": told, "attempts": attempts, "events": events})
+        print_json({**asdict(job), "explain": explanation, "attempts": attempts, "events": events})
     else:
-        print_parts(*draw_job(job, attempts, events, told, width=min(console().width, 120)))
+        print_parts(*draw_job(job, attempts, events, explanation, width=min(console().width, 120)))
 
 
 @jobs.command()
@@ -129,16 +127,16 @@ async def show(queue: Queue, job_id: str, only_snapshot: bool, as_json: bool) ->
 @json_option
 @with_queue
 async def steps(queue: Queue, job_id: str, as_json: bool) -> None:
-    """List the steps of the job ID in order, with what each gave."""
-    found = await queue.steps(job_id)
+    """List the steps of the job ID in order, with their results."""
+    found = await queue.job(job_id).steps()
     if as_json:
         print_json({"items": found})
         return
     rows = table("STEP", "STATUS", "TOOK", "RESULT", may_wrap=("RESULT",))
     for step in found:
-        gave = step.error if step.error is not None else step.result
-        said = "" if gave is None else text(json.dumps(gave, ensure_ascii=False))
-        rows.add_row(text(step.name), text(step.status), duration(step.ran_seconds), said)
+        result = step.result if step.error is None else step.error
+        shown = "" if result is None else text(json.dumps(result, ensure_ascii=False))
+        rows.add_row(text(step.name), text(step.status), duration(step.ran_seconds), shown)
     print_table(rows, first_to_go=("TOOK",))
 
 
@@ -148,18 +146,13 @@ async def steps(queue: Queue, job_id: str, as_json: bool) -> None:
 @with_queue
 async def phases(queue: Queue, job_id: str, as_json: bool) -> None:
     """List the phases of the job ID with how many items each has; with --json, all items by name."""
-    found = await queue.phases(job_id)
+    found = await queue.job(job_id).phases()
     if as_json:
         print_json({"items": found})
         return
-    from fenceline.cli.progress_text import count_items, progress_text
-
     rows = table("PHASE", "ATTEMPT", "TOOK", "PROGRESS", may_wrap=("PROGRESS",))
     for phase in found:
-        took = None if phase.ended_at is None else (phase.ended_at - phase.started_at).total_seconds()
-        told = [progress_text(None, phase.progress), count_items(phase.progress)]
-        attempt = "" if phase.attempt is None else str(phase.attempt)
-        rows.add_row(text(phase.phase or ""), attempt, duration(took), text("  ".join(filter(None, told))))
+        rows.add_row(text(phase.phase), text(phase.attempt), phase_duration(phase), text(phase_text(phase)))
     print_table(rows, first_to_go=("TOOK",))
 
 
@@ -172,29 +165,30 @@ async def phases(queue: Queue, job_id: str, as_json: bool) -> None:
 async def logs(queue: Queue, job_id: str, follow: bool, tail: int | None, as_json: bool) -> None:
     """Print what the job ID logged; with --json one object per line."""
     last: LogLine | None = None
-    job = await queue.get_job(job_id)
+    named = queue.job(job_id)
+    job = await named.get()
     if tail is not None:
-        lines = [line async for line in _lines(queue, job_id, None)]
+        lines = [line async for line in read_log(named)]
         last = lines[-1] if lines else None
         for line in lines[max(len(lines) - tail, 0) :]:
             _print_line(line, as_json=as_json)
     while True:
-        async for line in _lines(queue, job_id, last):
+        async for line in read_log(named, last):
             _print_line(line, as_json=as_json)
             last = line
-        # Asked in this order: what an attempt logs is stored before its end, so after the end nothing is missed.
+        # In this order: an attempt's log is stored before its end, so once the job has ended, its log is complete.
         if not follow or job.status.is_final:
             break
         await asyncio.sleep(FOLLOW_SECONDS)
-        job = await queue.get_job(job_id)
+        job = await named.get()
     if follow:
-        echo(f"{job.id} {job.status}{_reason(job)}", err=True)
+        echo(f"{job.id} {job.status}" + (f": {remark(job)}" if job.error else ""), err=True)
 
 
 async def collect(
     queue: Queue, which: JobFilter, *, limit: int, cursor: str | None = None, fields: Sequence[str] = ()
 ) -> "JobPage":
-    """So many jobs, over as many pages as it takes: a page may be short, or empty, before the end."""
+    """Up to `limit` jobs, over as many pages as it takes: a page may be short, or even empty, before the last one."""
     from fenceline.model.job import JobPage
 
     items: list[JobRecord] = []
@@ -208,8 +202,6 @@ async def collect(
 
 def remark(job: "JobRecord") -> str:
     """The most telling thing about a job, in a few words."""
-    from fenceline.cli.progress_text import progress_text
-
     if job.error:
         return error_line(job.error)[:200]
     if job.cancel_requested_at is not None:
@@ -221,13 +213,6 @@ def remark(job: "JobRecord") -> str:
     return ""
 
 
-async def _lines(queue: Queue, job_id: str, after: "LogLine | None") -> AsyncIterator["LogLine"]:
-    while lines := await queue.logs(job_id, after):
-        for line in lines:
-            yield line
-        after = lines[-1]
-
-
 def _print_line(line: "LogLine", *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(line, indent=None))
@@ -236,17 +221,13 @@ def _print_line(line: "LogLine", *, as_json: bool) -> None:
     extra = "".join(f" {name}={_short(value)}" for name, value in (line.fields or {}).items())
     moment = line.at.astimezone().strftime("%H:%M:%S.%f")[:-3]
     level = click.style(f"{visible(line.level):<7}", fg=colours.get(line.level, "blue"))
-    # A line that goes on is indented: what is in it cannot look like another line.
+    # Indented, so that a message of several lines cannot pass for several messages.
     message = visible(line.message).replace("\n", "\n    ")
     click.echo(f"{click.style(moment, dim=True)} {level} {message}{click.style(visible(extra), dim=True)}")
 
 
 def _short(value: object) -> str:
     return value if isinstance(value, str) and value and " " not in value else json.dumps(value, ensure_ascii=False)
-
-
-def _reason(job: "JobRecord") -> str:
-    return f": {remark(job)}" if job.error else ""
 
 
 def _took(job: "JobRecord") -> str:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fenceline.cli.command_group import CommandGroup
+from fenceline.cli.option_values import read_names
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import ago, duration, print_json, print_table, table, text
 
@@ -25,7 +26,7 @@ def lanes() -> None:
 @with_queue
 async def list_lanes(queue: "Queue", as_json: bool) -> None:
     """List the lanes, with slots in use, depth and age of the oldest queued job."""
-    found = await queue.lanes()
+    found = await queue.lanes.list()
     if as_json:
         print_json({"items": found})
     else:
@@ -62,7 +63,7 @@ async def set_lane(queue: "Queue", name: str, create: bool, as_json: bool, **opt
     changes = {option: _value(option, value) for option, value in options.items() if value is not None}
     if not changes and not create:
         raise click.UsageError("nothing to change: give at least one setting, for instance --slots 4")
-    _show(await queue.set_lane(name, changes), as_json=as_json)
+    _show(await queue.lanes.set(name, **changes), as_json=as_json)
 
 
 @lanes.command()
@@ -71,7 +72,7 @@ async def set_lane(queue: "Queue", name: str, create: bool, as_json: bool, **opt
 @with_queue
 async def drain(queue: "Queue", name: str, as_json: bool) -> None:
     """Stop claims of the lane NAME; enqueues are still accepted, running jobs go on."""
-    _show(await queue.open_lane(name, is_open=False), as_json=as_json)
+    _show(await queue.lanes.drain(name), as_json=as_json)
 
 
 @lanes.command()
@@ -80,14 +81,14 @@ async def drain(queue: "Queue", name: str, as_json: bool) -> None:
 @with_queue
 async def resume(queue: "Queue", name: str, as_json: bool) -> None:
     """Let workers claim from the lane NAME again."""
-    _show(await queue.open_lane(name, is_open=True), as_json=as_json)
+    _show(await queue.lanes.resume(name), as_json=as_json)
 
 
 def _value(option: str, given: Any) -> Any:
     if not isinstance(given, str) or option == "on_stale":
         return given
     if option == "kinds":
-        return [] if given == NONE else [kind.strip() for kind in given.split(",") if kind.strip()]
+        return [] if given == NONE else read_names(given)
     if given == NONE:
         return None
     if option == "delivery":
@@ -109,8 +110,9 @@ def _show(lane: "Lane", *, as_json: bool) -> None:
 
 
 def _print(found: "list[Lane]") -> None:
+    delivered = ("DELIVERY",) if any(lane.delivery for lane in found) else ()
     rows = table(
-        "LANE", "STATE", "IN USE", "SLOTS", "DEPTH", "OLDEST", "RATE", "POLL", "STALE", "UPDATED", "KINDS",
+        "LANE", "STATE", "IN USE", "SLOTS", "DEPTH", "OLDEST", "RATE", "POLL", "STALE", *delivered, "UPDATED", "KINDS",
         right=("IN USE", "SLOTS", "DEPTH"), may_wrap=("KINDS",),
     )  # fmt: skip
     for lane in found:
@@ -124,7 +126,8 @@ def _print(found: "list[Lane]") -> None:
             "" if lane.rate_per_second is None else f"{lane.rate_per_second:g}/s",
             duration(lane.poll_interval_ms / 1000),
             "" if lane.stale_timeout_seconds is None else f"{duration(lane.stale_timeout_seconds)}, {lane.on_stale}",
+            *[text(lane.delivery or "") for _ in delivered],
             "" if lane.updated_at is None else ago(lane.updated_at),
             text(", ".join(lane.kinds)),
         )
-    print_table(rows, first_to_go=("UPDATED", "STALE", "POLL", "RATE", "OLDEST"))
+    print_table(rows, first_to_go=("UPDATED", "STALE", "POLL", "RATE", "OLDEST", *delivered))

@@ -1,4 +1,4 @@
-"""`fenceline locks` and `fenceline jobs locks`: what jobs, and code outside them, hold that others may wait for."""
+"""`fenceline locks` and `fenceline jobs locks`: what is held, by jobs or by code outside them, and who waits for it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @with_queue
 async def locks(queue: Queue, as_json: bool) -> None:
     """List the locks, resource locks and keys in use, and who waits."""
-    _print(await queue.locks(), as_json=as_json)
+    _print(await queue.system.locks(), as_json=as_json)
 
 
 @click.command("locks")
@@ -28,7 +28,7 @@ async def locks(queue: Queue, as_json: bool) -> None:
 @with_queue
 async def locks_of_job(queue: Queue, job_id: str, as_json: bool) -> None:
     """List what the job ID holds, and what it waits for, with the holder."""
-    _print(await queue.locks(job_id), as_json=as_json)
+    _print(await queue.job(job_id).locks(), as_json=as_json)
 
 
 def _print(found: "Sequence[LockRecord]", *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ import click
 from fenceline.cli.options import with_app
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.app import Fenceline
 
 
 @click.command()

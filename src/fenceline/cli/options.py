@@ -1,30 +1,30 @@
-"""Options that several commands share, and the two ways a command gets at its queue."""
+"""Options that several commands share, the two ways a command reaches its queue, and which token it sends there."""
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from fenceline.cli.server_token import find_token
-from fenceline.cli.settings import setting_option
+from fenceline.cli.settings import SettingsFile, setting_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: Where a value can come from, the strongest first. Without any of them there is no value.
+_STRENGTH = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
+_TWO_QUEUES = "both a database (--dsn, FENCELINE_DSN) and a server (--url, FENCELINE_URL) are given: use one of them"
+_TWO_TOKENS = "both --token and --token-file are given: use one of them"
+
 dsn_option = setting_option(
-    "--dsn", key="dsn", secret=True, help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
+    "dsn", secret=True, help="PostgreSQL database; without one, an embedded one in ./.fenceline/."
 )
-url_option = setting_option("--url", key="url", help="Fenceline server, instead of a database.")
+url_option = setting_option("url", help="Fenceline server, instead of a database.")
 token_option = setting_option(
-    "--token",
-    key="token",
-    secret=True,
-    help="Bearer token for the server; --token-file keeps it out of the process list.",
+    "token", secret=True, help="Bearer token for the server; --token-file keeps it out of the process list."
 )
-token_file_option = setting_option(
-    "--token-file", key="token_file", help="File with the bearer token, readable only by you."
-)
+token_file_option = setting_option("token_file", help="File with the bearer token, readable only by you.")
 
 
 def _refused(message: str) -> Callable[[click.Context, click.Parameter, object], None]:
@@ -36,7 +36,7 @@ def _refused(message: str) -> Callable[[click.Context, click.Parameter, object],
 
 
 def not_over_http(function: F) -> F:
-    """For commands that are about a database: `--url` and `--token` are answered with one line that says so."""
+    """For commands that work on a database only: `--url` and `--token` are refused with one line that says so."""
     refuse = _refused("works on a database only: give --dsn (or FENCELINE_DSN), or nothing for the embedded one")
     for name in ("--token-file", "--token", "--url"):
         option = click.option(name, hidden=True, expose_value=False, is_eager=True, callback=refuse, help="Refused.")
@@ -78,11 +78,11 @@ def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[.
         from fenceline.cli.queue import open_queue
 
         ctx = click.get_current_context()
-        chosen = choose(ctx, dsn, url)
-        token = None if chosen[1] is None else find_token(ctx, token, token_file)
+        source = _stronger(ctx, {"dsn": dsn, "url": url}, _TWO_QUEUES)
+        token = find_token(ctx, token, token_file) if source == "url" else None
 
         async def work() -> None:
-            async with open_queue(dsn=chosen[0], url=chosen[1], token=token) as queue:
+            async with open_queue(dsn=dsn or None, url=url if source == "url" else None, token=token) as queue:
                 await function(queue, *args, **kwargs)
 
         asyncio.run(work())
@@ -91,13 +91,13 @@ def with_queue(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[.
 
 
 def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """As `with_queue` for what only a database can do: the first parameter is a `Fenceline`. Adds `--dsn`."""
+    """Like `with_queue`, for what only a database can do: the first parameter is a `Fenceline`. Adds `--dsn`."""
 
     @functools.wraps(function)
     def run(*args: Any, dsn: str | None, **kwargs: Any) -> None:
         import asyncio
 
-        from fenceline.client.app import Fenceline
+        from fenceline.app import Fenceline
 
         async def work() -> None:
             async with Fenceline(dsn) as app:
@@ -108,17 +108,42 @@ def with_app(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
     return dsn_option(not_over_http(run))
 
 
-def choose(ctx: click.Context, dsn: str | None, url: str | None) -> tuple[str | None, str | None]:
-    """A database or a server: the one that was said more strongly, a flag before the environment before the file."""
-    if not dsn or not url:
-        return dsn or None, url or None
-    order = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
-    by_dsn, by_url = (
-        order.index(source) if (source := ctx.get_parameter_source(name)) in order else len(order)
-        for name in ("dsn", "url")
-    )
-    if by_dsn == by_url:
+def find_token(ctx: click.Context, token: str | None, token_file: str | None) -> str | None:
+    """The token to send to the server: given itself, or in a file."""
+    name = _stronger(ctx, {"token": token, "token_file": token_file}, _TWO_TOKENS)
+    if name is None:
+        return None
+    _refuse_foreign_server(ctx, name)
+    return token if name == "token" else read_token(Path(token_file or ""))
+
+
+def read_token(path: Path) -> str:
+    """Raises ClickException."""
+    try:
+        found = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"--token-file {path} cannot be read: {error}") from error
+    if not found:
+        raise click.ClickException(f"--token-file {path} is empty")
+    return found
+
+
+def _stronger(ctx: click.Context, values: Mapping[str, str | None], conflict: str) -> str | None:
+    """Which of two options counts: a flag before the environment before the file. Raises ClickException on a tie."""
+    sources = {name: ctx.get_parameter_source(name) for name, value in values.items() if value}
+    if len(set(sources.values())) < len(sources):
+        raise click.ClickException(conflict)
+    return min(sources, key=lambda name: _STRENGTH.index(sources[name]), default=None)
+
+
+def _refuse_foreign_server(ctx: click.Context, name: str) -> None:
+    """A settings file that merely lies in the current folder must not choose where a token from elsewhere is sent:
+    whoever wrote it would get the token of everybody who runs a command there.
+    """
+    from_folder = ctx.get_parameter_source("url") is ParameterSource.DEFAULT_MAP and SettingsFile.of(ctx).is_found
+    if from_folder and ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP:
+        file = SettingsFile.of(ctx).path
         raise click.ClickException(
-            "both a database (--dsn, FENCELINE_DSN) and a server (--url, FENCELINE_URL) are given: use one of them"
+            f"the server {ctx.params.get('url')} comes from ./{file}, but the token does not, so it is not sent there. "
+            f"If you trust that server, name it with --url (or FENCELINE_URL), or pass --config {file}"
         )
-    return (dsn, None) if by_dsn < by_url else (None, url)

@@ -25,7 +25,7 @@ STATUS_STYLES = {
     "succeeded_with_errors": "yellow",
     "failed": "red",
     "cancelled": "magenta",
-    # How attempts end, beside the above.
+    # Other ways in which attempts end.
     "snoozed": "cyan",
     "released": "cyan",
     "lost": "red",
@@ -33,7 +33,7 @@ STATUS_STYLES = {
 }
 
 _UNBOUNDED = 10_000
-_REMARK = 20  # columns that a remark must have to be of use
+_REMARK = 20  # a remark is of use with at least this many characters
 _MINUTE = 60
 _HOUR = 60 * _MINUTE
 _DAY = 24 * _HOUR
@@ -45,7 +45,7 @@ def print_json(value: Any) -> None:
 
 
 def to_json(value: Any, *, indent: int | None = 2) -> str:
-    # Where the encoding has no room for a letter, JSON has: nothing is lost.
+    # JSON can escape what another encoding has no character for, so nothing is lost.
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     return visible_json(json.dumps(value, default=_plain, indent=indent, ensure_ascii=plain))
 
@@ -59,7 +59,7 @@ def _plain(value: Any) -> Any:
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Where people read. What is piped on is as wide as it needs to be, so that nothing is cut off for a program."""
+    """For people. What is piped to a program is as wide as it needs to be, so that nothing is cut off."""
     from rich.console import Console
 
     stream = sys.stderr if stderr else sys.stdout
@@ -68,7 +68,7 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def table(*columns: str, right: tuple[str, ...] = (), may_wrap: tuple[str, ...] = ()) -> "Table":
-    """An empty table without frames; print it with `console().print`. Cells are markup: escape what users wrote."""
+    """An empty table without frames, for `print_table`. Cells are markup: escape what users wrote, with `text`."""
     from rich.table import Table
 
     made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
@@ -84,9 +84,9 @@ def table(*columns: str, right: tuple[str, ...] = (), may_wrap: tuple[str, ...] 
 
 
 def print_table(rows: "Table", *, first_to_go: tuple[str, ...] = (), remark: str | None = None) -> None:
-    """Print a table; where a terminal is too narrow, columns go one by one rather than that an id is cut off.
+    """Print a table. On a terminal that is too narrow, columns are dropped one by one, so that no id is cut off.
 
-    The column `remark` is cut to the room that is left.
+    The column `remark` gets the width that is left.
     """
     out = console()
     if out.is_terminal:
@@ -97,8 +97,8 @@ def print_table(rows: "Table", *, first_to_go: tuple[str, ...] = (), remark: str
             if out.measure(rows, options=anything).maximum <= out.width:
                 break
             rows.columns[:] = [column for column in rows.columns if column.header != header]
-            for index, column in enumerate(rows.columns):  # the last one has no blanks behind it
-                column._index = index  # noqa: SLF001 - rich has no way to take a column out
+            for index, column in enumerate(rows.columns):  # rich pads all columns but the last
+                column._index = index  # noqa: SLF001 - rich cannot remove a column
         left = max(out.width - out.measure(rows, options=anything).maximum, 0)
         for column in rows.columns:
             column.max_width = _REMARK + left if column.header == remark else None
@@ -106,7 +106,7 @@ def print_table(rows: "Table", *, first_to_go: tuple[str, ...] = (), remark: str
 
 
 def print_parts(*parts: "RenderableType") -> None:
-    """Print to standard output; what is no terminal gets no blanks at the ends of lines, which rich fills up."""
+    """Print to standard output, without the blanks that rich puts at the ends of lines, unless to a terminal."""
     out = console()
     if out.is_terminal:
         out.print(*parts, sep="\n")
@@ -118,7 +118,7 @@ def print_parts(*parts: "RenderableType") -> None:
 
 
 def text(value: Any) -> str:
-    """A value as a cell: nothing for None, square brackets mean themselves, and nothing steers the terminal."""
+    """A value as markup: empty for None, with brackets escaped, and with nothing in it that steers the terminal."""
     if value is None:
         return ""
     from rich.markup import escape
@@ -127,7 +127,7 @@ def text(value: Any) -> str:
 
 
 def echo(line: str, *, err: bool = False) -> None:
-    """Print a line with words of others in it."""
+    """Print a line that contains text from users."""
     click.echo(visible(line), err=err)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.job import Job
 from fenceline.context.context import Context
 from fenceline.model.retry import Retry

@@ -1,13 +1,13 @@
 """`fenceline schedules list|set|pause|resume|run|delete`."""
 
 import dataclasses
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fenceline.cli.command_group import CommandGroup
+from fenceline.cli.option_values import read_json
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import print_json, print_table, table, text
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
     from fenceline.model.schedule import Schedule
 
-#: What schedulers keep for themselves; HTTP does not show it either.
+#: Bookkeeping of the schedulers, which HTTP does not show either.
 INNER = ("revision", "settled_at", "now")
 
 
@@ -23,7 +23,7 @@ INNER = ("revision", "settled_at", "now")
 def schedules() -> None:
     """List, change, pause and run schedules.
 
-    Code does not undo what is said here.
+    What is set here takes precedence over the code, also after a deployment.
     """
 
 
@@ -32,8 +32,8 @@ def schedules() -> None:
 @click.option("--next", "count", default=3, show_default=True, help="How many upcoming runs to show.")
 @with_queue
 async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
-    """Every schedule with its next runs."""
-    found = await queue.schedules()
+    """List the schedules, with their next runs."""
+    found = await queue.schedules.list()
     if as_json:
         print_json({"items": [_to_json(schedule, count) for schedule in found]})
         return
@@ -53,8 +53,8 @@ async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
 @schedules.command("set")
 @click.argument("name")
 @click.option("--kind", help="Kind of the jobs; required for a new schedule.")
-@click.option("--args", "args_", help="Args of the jobs, as a JSON object.")
-@click.option("--options", help="Options of the jobs, as a JSON object: lane, priority, key …")
+@click.option("--args", "args_", callback=read_json, help="Args of the jobs, as a JSON object.")
+@click.option("--options", callback=read_json, help="Options of the jobs, as a JSON object: lane, priority, key …")
 @click.option("--cron", help='Five fields, as in "0 3 * * *".')
 @click.option("--every", type=int, help="Seconds, instead of --cron.")
 @click.option("--timezone", help="Time zone of --cron and --window; default: UTC.")
@@ -69,13 +69,12 @@ async def list_schedules(queue: "Queue", as_json: bool, count: int) -> None:
 async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **given: Any) -> None:
     """Create a schedule, or change settings of one."""
     reset, no_windows = given.pop("reset"), given.pop("no_windows")
-    given["args"] = _read_object("--args", given.pop("args_"))
-    given["options"] = _read_object("--options", given["options"])
+    given["args"] = given.pop("args_")
     settings = {setting: value for setting, value in given.items() if value is not None}
     settings |= dict.fromkeys(reset)
     if windows or no_windows:
         settings["windows"] = [_read_window(window) for window in windows]
-    changed = await queue.set_schedule(name, settings)
+    changed = await queue.schedules.set(name, **settings)
     runs = ", ".join(_short(run) for run in _next_runs(changed, 3)) or "none"
     click.echo(f"{name}: next runs {runs}")
 
@@ -85,7 +84,7 @@ async def set_schedule(queue: "Queue", name: str, windows: tuple[str, ...], **gi
 @with_queue
 async def pause(queue: "Queue", name: str) -> None:
     """Stop a schedule until it is resumed."""
-    await queue.pause_schedule(name, paused=True)
+    await queue.schedules.pause(name)
     click.echo(f"{name} is paused")
 
 
@@ -94,7 +93,7 @@ async def pause(queue: "Queue", name: str) -> None:
 @with_queue
 async def resume(queue: "Queue", name: str) -> None:
     """Let a paused schedule go on from now."""
-    await queue.pause_schedule(name, paused=False)
+    await queue.schedules.resume(name)
     click.echo(f"{name} goes on")
 
 
@@ -103,29 +102,20 @@ async def resume(queue: "Queue", name: str) -> None:
 @with_queue
 async def run(queue: "Queue", name: str) -> None:
     """Enqueue the job of a schedule now, and print its id."""
-    click.echo(await queue.run_schedule(name))
+    click.echo((await queue.schedules.run(name)).id)
 
 
 @schedules.command()
 @click.argument("name")
 @with_queue
 async def delete(queue: "Queue", name: str) -> None:
-    """Delete a schedule that is in no code any more."""
-    await queue.delete_schedule(name)
+    """Delete a schedule that is no longer in the code."""
+    await queue.schedules.delete(name)
     click.echo(f"{name} is deleted")
 
 
-def _read_object(option: str, text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise click.UsageError(f"{option} is not JSON: {error}") from error
-
-
 def _read_window(text: str) -> dict[str, str]:
-    """From "mon-fri 22:00-04:00", or without days; what is wrong with it is said where it is used."""
+    """From "mon-fri 22:00-04:00", or without days. Checked later, where it is set."""
     days, _, times = text.strip().rpartition(" ")
     start, _, end = times.partition("-")
     return {"from": start, "to": end} | ({"days": days} if days else {})
@@ -134,15 +124,13 @@ def _read_window(text: str) -> dict[str, str]:
 def _next_runs(schedule: "Schedule", count: int) -> list[datetime]:
     try:
         return schedule.next_runs(count)
-    except ValueError:  # the row holds something that this program cannot read; `error` says what
+    except ValueError:  # the row has something that this version cannot read; `error` says what
         return []
 
 
 def _to_json(schedule: "Schedule", count: int) -> dict[str, Any]:
     values = {key: value for key, value in dataclasses.asdict(schedule).items() if key not in INNER}
-    return {key: value.isoformat() if isinstance(value, datetime) else value for key, value in values.items()} | {
-        "next_runs": [run.isoformat() for run in _next_runs(schedule, count)]
-    }
+    return {**values, "next_runs": _next_runs(schedule, count)}
 
 
 def _short(moment: datetime) -> str:

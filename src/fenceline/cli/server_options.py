@@ -1,113 +1,95 @@
-"""Flags of the server that are about connections: their limits, proxies, TLS."""
+"""Flags of the server: every field of its settings that has a `Flag`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 
+from fenceline.cli.option_values import read_names
 from fenceline.cli.settings import setting_option
-
-if TYPE_CHECKING:
-    from fenceline.server.server_settings import EdgeSettings, OidcClient, TlsSettings
+from fenceline.server.server_settings import EdgeSettings, Flag, OidcClient, OidcSettings, ServerSettings, TlsSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Fields of EdgeSettings, with defaults and help.
-_EDGE = {
-    "max_header_bytes": (32 * 1024, "Largest request line and headers; more is answered 431."),
-    "header_seconds": (10.0, "Seconds for headers to arrive, and for a TLS handshake."),
-    "body_seconds": (60.0, "Seconds within which a request body must arrive; then 408."),
-    "idle_seconds": (15.0, "Seconds a connection may be idle between two requests."),
-    "write_seconds": (30.0, "Seconds for a client to read its answer."),
-    "max_connections": (5000, "Most client connections at a time; more are answered 503."),
-    "connections_per_address": (1024, "Most connections at a time from one address; an IPv6 /64 counts as one."),
+#: Dataclasses of settings, and the prefix of their flags.
+PREFIXES: dict[type, str] = {
+    ServerSettings: "",
+    EdgeSettings: "",
+    TlsSettings: "tls_",
+    OidcSettings: "oidc_",
+    OidcClient: "oidc_",
 }
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-def edge_options(command: F) -> F:
-    for name, (default, text) in reversed(_EDGE.items()):
-        flag = f"--{name.replace('_', '-')}"
-        command = setting_option(flag, key=f"server.{name}", default=default, help=text)(command)
-    return setting_option(
-        "--forwarded-allow-ips",
-        key="server.forwarded_allow_ips",
-        default="",
-        help="Proxies whose X-Forwarded-For is trusted: addresses or networks, separated by commas.",
-    )(command)
-
-
-def read_edge(given: Mapping[str, Any]) -> "EdgeSettings":
-    """Raises ValueError."""
-    from fenceline.server.server_settings import EdgeSettings
-
-    proxies = read_names(given["forwarded_allow_ips"])
-    return EdgeSettings(trusted_proxies=proxies, **{name: given[name] for name in _EDGE})
-
-
-def browser_options(command: F) -> F:
-    for flag, text in (
-        ("--origins", "Origins whose pages may sign in and read, such as https://app.example.com;"),
-        ("--hosts", "Host names of this server for browsers, besides loopback and --host;"),
-    ):
-        key = f"server.{flag.removeprefix('--')}"
-        command = setting_option(flag, key=key, default="", metavar="NAMES", help=f"{text} separated by commas.")(
-            command
-        )
+def server_options(command: F) -> F:
+    """Add the flags, whose values `read_settings` takes."""
+    for settings in reversed(PREFIXES):
+        for field, kind, name, flag in reversed([*_flags(settings)]):
+            command = setting_option(
+                f"server.{name}",
+                default=None if field.default is MISSING else "" if field.default == () else field.default,
+                # Lists, and whatever a flag has a reader for, come as text.
+                type=_FILE if kind is Path or flag.is_file else kind if kind in {bool, int, float} else str,
+                is_flag=kind is bool,
+                metavar=flag.metavar,
+                help=flag.help,
+            )(command)
     return command
 
 
-def read_names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def oidc_login_options(command: F) -> F:
-    for name, text, kind in (
-        ("token-url", "URL where the provider exchanges codes for tokens.", None),
-        ("authorize-url", "URL where people sign in at the provider.", None),
-        ("client-secret-file", "File with the secret that the identity provider issued for the client id.", _FILE),
-        ("client-id", "This server's client id at the provider, for sign-in to the dashboard.", None),
-    ):
-        key = f"server.oidc_{name.replace('-', '_')}"
-        command = setting_option(f"--oidc-{name}", key=key, type=kind, help=text)(command)
-    return command
-
-
-def read_oidc_login(given: Mapping[str, Any]) -> "OidcClient | None":
-    """Raises ValueError."""
-    from fenceline.server.server_settings import OidcClient
-
-    names = ("client_id", "client_secret_file", "authorize_url", "token_url")
-    client_id, secret_file, authorize_url, token_url = (given[f"oidc_{name}"] for name in names)
-    if client_id is None:
-        return None
-    if secret_file is None or authorize_url is None or token_url is None:
-        raise ValueError("--oidc-client-id takes --oidc-client-secret-file, --oidc-authorize-url and --oidc-token-url")
-    return OidcClient(
-        client_id=client_id,
-        client_secret=secret_file.read_text().strip(),
-        authorize_url=authorize_url,
-        token_url=token_url,
+def read_settings(given: Mapping[str, Any], **others: Any) -> ServerSettings:
+    """Raises ValueError, and OSError when a file cannot be read."""
+    return ServerSettings(
+        **_values(ServerSettings, given),
+        edge=EdgeSettings(**_values(EdgeSettings, given)),
+        tls=_read_tls(_values(TlsSettings, given)),
+        oidc=_read_oidc(_values(OidcSettings, given), _values(OidcClient, given)),
+        **others,
     )
 
 
-def tls_options(command: F) -> F:
-    for name, text in (
-        ("client-ca", "Require runners to present a client certificate from this authority (PEM)."),
-        ("key", "Private key of the certificate (PEM)."),
-        ("cert", "Use TLS with this certificate and its chain (PEM); reloaded when it changes."),
-    ):
-        key = f"server.tls_{name.replace('-', '_')}"
-        command = setting_option(f"--tls-{name}", key=key, type=_FILE, help=text)(command)
-    return command
+def _flags(settings: type) -> Iterator[tuple[Field[Any], Any, str, Flag]]:
+    """Each field that has a flag, with its type (without None) and the flag's name."""
+    for field in fields(settings):
+        hint = get_type_hints(settings, include_extras=True)[field.name]
+        for flag in getattr(hint, "__metadata__", ()):
+            kind = hint.__origin__
+            if isinstance(kind, UnionType):
+                kind = next(part for part in get_args(kind) if part is not NoneType)
+            yield field, kind, PREFIXES[settings] + (flag.name or field.name), flag
 
 
-def read_tls(given: Mapping[str, Any]) -> "TlsSettings | None":
-    """Raises ValueError."""
-    from fenceline.server.server_settings import TlsSettings
+def _values(settings: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    values = {}
+    for field, kind, name, flag in _flags(settings):
+        value = given[name]
+        if value is not None and flag.read is not None:
+            value = flag.read(value)
+        elif value is not None and get_origin(kind) in {tuple, frozenset}:
+            value = get_origin(kind)(read_names(value))
+        values[field.name] = value
+    return values
 
-    cert, key, client_ca = given["tls_cert"], given["tls_key"], given["tls_client_ca"]
-    if (cert is None) != (key is None) or (client_ca is not None and cert is None):
+
+def _read_tls(values: dict[str, Any]) -> TlsSettings | None:
+    cert, client_ca = values["cert"], values["client_ca"]
+    if (cert is None) != (values["key"] is None) or (client_ca is not None and cert is None):
         raise ValueError("--tls-cert and --tls-key are given together, and --tls-client-ca with them")
-    return None if cert is None else TlsSettings(cert=cert, key=key, client_ca=client_ca)
+    return None if cert is None else TlsSettings(**values)
+
+
+def _read_oidc(values: dict[str, Any], client: dict[str, Any]) -> OidcSettings | None:
+    missing = [values[name] is None for name in ("jwks_file", "issuer", "audience")]
+    if any(missing) and not all(missing):
+        raise ValueError("--oidc-jwks, --oidc-issuer and --oidc-audience are given together")
+    if client["client_id"] is None:
+        return None if any(missing) else OidcSettings(**values)
+    if None in client.values():
+        raise ValueError("--oidc-client-id takes --oidc-client-secret-file, --oidc-authorize-url and --oidc-token-url")
+    if any(missing):
+        raise ValueError("--oidc-client-id takes --oidc-jwks, --oidc-issuer and --oidc-audience")
+    return OidcSettings(**values, client=OidcClient(**client))

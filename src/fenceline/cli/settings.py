@@ -1,12 +1,12 @@
-"""Settings: options that the environment and a TOML file can give too.
+"""Settings: options that can also come from the environment or from a TOML file.
 
-Strength, from the strongest: flag, environment (`FENCELINE_…`), file, default. The file is the one that `--config` (or
-`FENCELINE_CONFIG`) names, else `fenceline.toml`, else the table `[tool.fenceline]` of `pyproject.toml`, in the current
-folder. The setting `worker.processes` is the flag `--processes` of `fenceline worker`, the variable
-`FENCELINE_WORKER_PROCESSES`, and `processes` in the table `[worker]`.
+A flag wins over the environment (`FENCELINE_…`), that over the file, and the file over the default. The file is the one
+that `--config` (or `FENCELINE_CONFIG`) names, else `fenceline.toml`, else the table `[tool.fenceline]` of
+`pyproject.toml`, in the current folder. The setting `worker.processes` is the flag `--processes` of `fenceline worker`,
+the variable `FENCELINE_WORKER_PROCESSES`, and `processes` in the table `[worker]`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,10 +17,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _META = "fenceline.settings_file"
 FILE_NAME = "fenceline.toml"
+#: Read by the client and the database, not by a flag of the command line.
+PLAIN_VARIABLES = {
+    "home": ("FENCELINE_HOME", ".fenceline"),
+    "lanes": ("FENCELINE_LANES", None),
+    "delivery": ("FENCELINE_DELIVERY", "postgres"),
+    "redis_url": ("FENCELINE_REDIS_URL", None),
+    "arq_queue": ("FENCELINE_ARQ_QUEUE", "fenceline:{lane}"),
+}
 
 
 class SettingsFile:
-    """The TOML file of this call, if there is one; read when the first setting asks."""
+    """The TOML file that applies, if there is one; read when the first setting is looked up."""
 
     def __init__(self, given: Path | None = None) -> None:
         self._given = given
@@ -29,12 +37,12 @@ class SettingsFile:
 
     @property
     def is_found(self) -> bool:
-        """Whether nobody named it: it lies in the folder where the program was started."""
+        """Whether it was not named, but found in the current folder."""
         return self.path is not None and self._given is None
 
     @classmethod
     def of(cls, ctx: click.Context) -> "SettingsFile":
-        """The one that belongs to this call of the program."""
+        """The one of this run of the program."""
         found = ctx.meta.setdefault(_META, cls())
         assert isinstance(found, cls)  # noqa: S101 - the key is this module's own
         return found
@@ -77,6 +85,11 @@ class SettingsFile:
                 continue
             known = {name.partition(".")[2] for name in settings_of(ctx, key)}
             unknown += [f"{key}.{name}" for name in value if name not in known] if known else [key]
+        if plain := sorted(set(unknown) & PLAIN_VARIABLES.keys()):
+            variables = ", ".join(PLAIN_VARIABLES[key][0] for key in plain)
+            raise click.ClickException(
+                f"{self.path} has settings that only the environment can have: {', '.join(plain)}; set {variables}"
+            )
         if unknown:
             raise click.ClickException(
                 f"{self.path} has settings that do not exist: {', '.join(sorted(unknown))}; "
@@ -85,32 +98,30 @@ class SettingsFile:
 
 
 class Setting(click.Option):
-    """An option whose value may come from the environment and from the file as well."""
+    """An option that has a key in the file, and so a variable in the environment."""
 
-    def __init__(self, *declarations: Any, key: str, secret: bool = False, **options: Any) -> None:
+    def __init__(self, declarations: Sequence[str], *, key: str, secret: bool = False, **options: Any) -> None:
         self.key = key
         self.secret = secret
-        super().__init__(
-            *declarations, **{"envvar": variable(key), "show_envvar": True, "show_default": True, **options}
-        )
+        super().__init__(declarations, envvar=variable(key), show_envvar=True, show_default=True, **options)
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         value, source = super().consume_value(ctx, opts)
         if source is ParameterSource.DEFAULT:
             found = SettingsFile.of(ctx).get(ctx, self.key)
             if found is not None:
-                # A list is written with commas on the command line.
+                # On the command line, a list is written with commas.
                 return ",".join(map(str, found)) if isinstance(found, list) else found, ParameterSource.DEFAULT_MAP
         return value, source
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
         return self._checked(ctx, value, ctx.get_parameter_source(self.name or ""))
 
-    def effective(self, ctx: click.Context, given: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
-        """The value now and where it came from; `given` is what the command line says."""
-        value, source = self.consume_value(ctx, given)
+    def effective(self, ctx: click.Context) -> tuple[Any, ParameterSource]:
+        """The value that its command would get without the flag, and where it comes from."""
+        value, source = self.consume_value(ctx, {})
         if source is ParameterSource.DEFAULT:
-            # Without a default, newer clicks have a mark of their own for "nothing", which this spells None.
+            # Newer versions of click mark a missing default with an object of their own; here it becomes None.
             return self.to_info_dict()["default"], source
         return self._checked(ctx, value, source), source
 
@@ -129,7 +140,7 @@ def variable(key: str) -> str:
 
 
 def origin(setting: Setting, ctx: click.Context, source: ParameterSource | None) -> str:
-    """Where a value came from, for people."""
+    """Where a value came from, as people would write it."""
     match source:
         case ParameterSource.COMMANDLINE:
             return setting.opts[0]
@@ -141,13 +152,13 @@ def origin(setting: Setting, ctx: click.Context, source: ParameterSource | None)
             return "default"
 
 
-def setting_option(*declarations: str, key: str, **options: Any) -> Callable[[F], F]:
-    """`click.option` for a setting."""
-    return click.option(*declarations, key=key, cls=Setting, **options)
+def setting_option(key: str, **options: Any) -> Callable[[F], F]:
+    """`click.option` for a setting: `worker.log_level` is the flag `--log-level`."""
+    return click.option(f"--{key.rpartition('.')[2].replace('_', '-')}", key=key, cls=Setting, **options)
 
 
 def settings_of(ctx: click.Context, command_name: str) -> dict[str, Setting]:
-    """The settings of one command, by key, without the shared ones."""
+    """The settings of one command by key, without the shared ones."""
     root = ctx.find_root().command
     command = root.get_command(ctx, command_name) if isinstance(root, click.Group) else None
     if command is None:

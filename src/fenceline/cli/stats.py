@@ -1,17 +1,20 @@
 """`fenceline stats backlog|active|errors|throughput|slow`, with small bars."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fenceline.cli.job_text import draw_bar, progress_text
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import duration, print_json, print_table, status_text, table, text
-from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.queue import Queue
-from fenceline.cli.queue_values import StatsName
 
 if TYPE_CHECKING:
-    from fenceline.model.stats import Stats
+    from collections.abc import Sequence
+
+    from fenceline.model.stats import Backlog, Stats
+
+T = TypeVar("T")
 
 BAR = 16
 
@@ -33,8 +36,8 @@ def stats() -> None:
 @json_option
 @with_queue
 async def backlog(queue: Queue, as_json: bool) -> None:
-    """What waits, by kind and lane, and the age of the oldest."""
-    found = await _ask(queue, "backlog", as_json=as_json)
+    """Show the jobs that wait, by kind and lane, with the age of the oldest."""
+    found = _items(await queue.stats.backlog(), as_json=as_json)
     most = max((_waiting(row) for row in found), default=0)
     rows = table("KIND", "LANE", "", "QUEUED", "SCHEDULED", "WAITING", "APPROVAL", "OLDEST", right=_COUNTS)
     for row in found:
@@ -49,8 +52,8 @@ async def backlog(queue: Queue, as_json: bool) -> None:
 @json_option
 @with_queue
 async def active(queue: Queue, as_json: bool) -> None:
-    """What workers hold, the longest first, with phase and progress."""
-    found = await _ask(queue, "active", as_json=as_json)
+    """Show the jobs that workers hold, the longest first, with phase and progress."""
+    found = _items(await queue.stats.active(), as_json=as_json)
     rows = table("ID", "KIND", "STATUS", "LANE", "FOR", "WORKER", "PROGRESS")
     for row in found:
         progress = row.progress if isinstance(row.progress, dict) else None
@@ -66,8 +69,8 @@ async def active(queue: Queue, as_json: bool) -> None:
 @json_option
 @with_queue
 async def errors(queue: Queue, seconds: float, as_json: bool) -> None:
-    """How many jobs of each kind failed or had errors, of those that ended."""
-    found = await _ask(queue, "errors", seconds=seconds, as_json=as_json)
+    """Show how many of the jobs that ended failed or had errors, by kind."""
+    found = _items(await queue.stats.errors(seconds=seconds), as_json=as_json)
     rows = table("KIND", "", "ERRORS", "ENDED", "FAILED", "WITH ERRORS", "CANCELLED", right=_COUNTS)
     for row in found:
         rows.add_row(
@@ -82,8 +85,9 @@ async def errors(queue: Queue, seconds: float, as_json: bool) -> None:
 @json_option
 @with_queue
 async def throughput(queue: Queue, seconds: float, as_json: bool) -> None:
-    """How many jobs of each tenant ended, in about thirty spans of time."""
-    found = await _ask(queue, "throughput", seconds=seconds, as_json=as_json)
+    """Show how many jobs ended, by tenant, in about thirty spans of time."""
+    spans = await queue.stats.throughput(seconds=seconds, bucket_seconds=max(1.0, seconds / 30))
+    found = _items(spans, as_json=as_json)
     most = max((row.ended for row in found), default=0)
     rows = table("FROM", "TENANT", "", "ENDED", "FAILED", right=_COUNTS)
     for row in found:
@@ -98,8 +102,8 @@ async def throughput(queue: Queue, seconds: float, as_json: bool) -> None:
 @json_option
 @with_queue
 async def slow(queue: Queue, seconds: float, as_json: bool) -> None:
-    """The jobs that take longest now, or took."""
-    found = await _ask(queue, "slow", seconds=seconds, as_json=as_json)
+    """Show the jobs that take or took the longest."""
+    found = _items(await queue.stats.slow(seconds=seconds), as_json=as_json)
     most = max((row.seconds for row in found), default=0.0)
     rows = table("ID", "KIND", "STATUS", "", "TOOK", "WORKER")
     for row in found:
@@ -113,9 +117,8 @@ async def slow(queue: Queue, seconds: float, as_json: bool) -> None:
 _COUNTS = ("QUEUED", "SCHEDULED", "WAITING", "APPROVAL", "ERRORS", "ENDED", "FAILED", "WITH ERRORS", "CANCELLED")
 
 
-async def _ask(queue: Queue, what: StatsName, *, as_json: bool, seconds: float = 3600.0) -> list[Any]:
-    """The items; with `as_json` they are printed here, and that is all."""
-    found: Stats[Any] = await queue.stats(what, seconds=seconds)
+def _items(found: "Stats[T]", *, as_json: bool) -> list[T]:
+    """The items; with `as_json`, print them and end the command."""
     if as_json:
         print_json({"items": found.items, "is_complete": found.is_complete})
         click.get_current_context().exit()
@@ -124,15 +127,15 @@ async def _ask(queue: Queue, what: StatsName, *, as_json: bool, seconds: float =
     return found.items
 
 
-def _print(rows: Any, found: list[Any]) -> None:
+def _print(rows: Any, found: "Sequence[object]") -> None:
     if found:
         print_table(rows)
     else:
         click.echo("Nothing.", err=True)
 
 
-def _waiting(row: Any) -> int:
-    return int(row.queued + row.scheduled + row.waiting + row.awaiting_approval)
+def _waiting(row: "Backlog") -> int:
+    return row.queued + row.scheduled + row.waiting + row.awaiting_approval
 
 
 def _bar(value: float, most: float) -> str:

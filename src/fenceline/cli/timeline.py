@@ -1,4 +1,4 @@
-"""`jobs show`: what is known of a job, and its attempts drawn to scale."""
+"""`jobs show`: everything about a job, with its attempts drawn to scale."""
 
 import json
 from collections.abc import Iterator
@@ -9,10 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fenceline.cli.error_text import error_line
 from fenceline.cli.explain import explanation_lines
+from fenceline.cli.job_text import error_line, progress_text
 from fenceline.cli.output import STATUS_STYLES, ago, duration, status_text, text
-from fenceline.cli.progress_text import progress_text
 from fenceline.model.explanation import Explanation
 from fenceline.model.job import JobRecord
 from fenceline.model.records import AttemptRecord, JobEvent
@@ -27,17 +26,16 @@ def draw_job(
     job: JobRecord,
     attempts: list[AttemptRecord],
     events: list[JobEvent],
-    told: Explanation | None = None,
+    explanation: Explanation | None = None,
     *,
     width: int,
-    now: datetime | None = None,
 ) -> Iterator[RenderableType]:
-    now = now or datetime.now(UTC)
+    now = datetime.now(UTC)
     yield Text.assemble(
         (job.id, "bold"), "  ", visible(job.kind), "  ", Text.from_markup(status_text(job.status, job.waiting_for))
     )
-    if told is not None:
-        yield from map(Text.from_markup, explanation_lines(told))
+    if explanation is not None:
+        yield from map(Text.from_markup, explanation_lines(explanation))
         yield ""
     yield _facts(job, now)
     yield from _tracebacks(job, attempts)
@@ -45,7 +43,7 @@ def draw_job(
         yield ""
         yield Text("attempts", style="bold")
         yield draw_timeline(job, attempts, width=width, now=now)
-    # What is not drawn already is what people did.
+    # The rest, which the timeline does not show, is what people did.
     others = [event for event in events if not event.event.startswith(DRAWN)]
     if others:
         yield ""
@@ -54,7 +52,7 @@ def draw_job(
 
 
 def _tracebacks(job: JobRecord, attempts: list[AttemptRecord]) -> Iterator[RenderableType]:
-    """Of every attempt; a job that ended unclaimed, or whose attempts are not known, has its own."""
+    """The tracebacks of all attempts, or the job's own if it has ended without any."""
     found = [
         (f" of attempt {a.number}", (a.error or {}).get("traceback")) for a in attempts if a.attempt_id is not None
     ]
@@ -68,9 +66,9 @@ def _tracebacks(job: JobRecord, attempts: list[AttemptRecord]) -> Iterator[Rende
 def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, now: datetime) -> Table:
     """A bar per attempt, from the job's creation to its end (or now): `░` claimed, `█` running, `▶` still running."""
     first = job.created_at
-    last = max([moment for a in attempts for moment in (a.ended_at or now,)] + [job.finished_at or now])
+    last = max([attempt.ended_at or now for attempt in attempts] + [job.finished_at or now])
     cells = max(MIN_BAR, min(MAX_BAR, width - 60))
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid = _grid()
     for column in ("number", "outcome", "bar", "took", "worker", "why"):
         grid.add_column(column, no_wrap=column != "why", overflow="fold" if column == "why" else "ellipsis")
     span = f"{_clock(first)} {'─' * max(cells - 18, 1)} {_clock(last)}"
@@ -91,8 +89,7 @@ def draw_timeline(job: JobRecord, attempts: list[AttemptRecord], *, width: int, 
 
 def _bar(attempt: AttemptRecord, first: datetime, last: datetime, cells: int) -> str:
     if attempt.claimed_at is None:  # ended unclaimed: a moment, not a span
-        at = attempt.ended_at or last
-        return " " * _cell(at, first, last, cells - 1) + "◆"
+        return " " * _cell(attempt.ended_at or last, first, last, cells - 1) + "◆"
     claimed = _cell(attempt.claimed_at, first, last, cells - 1)
     started = _cell(attempt.started_at or attempt.claimed_at, first, last, cells - 1)
     ended = max(_cell(attempt.ended_at or last, first, last, cells), started + 1)
@@ -117,7 +114,7 @@ def _why(attempt: AttemptRecord) -> str:
 
 
 def _facts(job: JobRecord, now: datetime) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid = _grid()
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     by = f" by {job.created_by}" if job.created_by else ""
@@ -160,19 +157,23 @@ def _facts(job: JobRecord, now: datetime) -> Table:
 
 
 def _error(error: dict[str, Any] | None) -> str:
-    """Its code and message; whatever else it has but the traceback, which has a place of its own, as JSON."""
+    """Its code, type and message, then the rest as JSON, except for the traceback, which is shown elsewhere."""
     if error is None:
         return ""
     rest = {name: value for name, value in error.items() if name not in ("code", "message", "type", "traceback")}
-    said = _cut(": ".join(str(error[name]) for name in ("code", "type", "message") if error.get(name)))
-    return said + (f" {_json(rest)}" if rest else "")
+    line = _cut(": ".join(str(error[name]) for name in ("code", "type", "message") if error.get(name)))
+    return line + (f" {_json(rest)}" if rest else "")
 
 
 def _events(events: list[JobEvent]) -> Table:
-    grid = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    grid = _grid()
     for event in events:
         grid.add_row(_clock(event.at), text(event.actor), text(event.event), text(event.reason))
     return grid
+
+
+def _grid() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
 
 
 def _json(value: Any) -> str:
@@ -180,7 +181,7 @@ def _json(value: Any) -> str:
 
 
 def _cut(value: str) -> str:
-    """What would fill the screen is cut; `--json` has all of it."""
+    """Shortened, if it would fill the screen."""
     if len(value) <= MAX_SHOWN:
         return value
     return f"{value[:MAX_SHOWN]}… ({len(value):,} characters; all of it with --json)"

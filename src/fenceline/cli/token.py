@@ -2,22 +2,21 @@
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fenceline.cli.command_group import CommandGroup
+from fenceline.cli.option_values import read_moment, read_names, read_span
 from fenceline.cli.options import json_option, with_queue
 from fenceline.cli.output import echo, print_json, print_table, table, text
 from fenceline.model.secret_file import write_secret
 
 if TYPE_CHECKING:
     from fenceline.cli.queue import Queue
-    from fenceline.cli.queue_values import Expiry
-
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+    from fenceline.model.secret import Expiry
 
 
 @click.group(cls=CommandGroup)
@@ -25,23 +24,26 @@ def token() -> None:
     """Tokens of the HTTP server."""
 
 
-def read_expiry(text: str | None) -> "Expiry":
-    """`30d`, `12h`, `never`, or a moment with its zone."""
+def read_expiry(_ctx: click.Context, _param: click.Parameter, text: str | None) -> "Expiry":
+    """From `30d`, `12h`, `never`, or a time with its zone."""
     if text is None:
         return None
     if text == "never":
         return "never"
-    if span := re.fullmatch(r"(\d{1,6})([mhdw])", text):
-        return datetime.now(UTC) + timedelta(**{_UNITS[span[2]]: int(span[1])})
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        span = read_span(text)
+        moment = read_moment(text) if span is None else datetime.now(UTC) + span
+    except OverflowError:
         moment = None
-    if moment is None or moment.utcoffset() is None:
+    if moment is None:
         raise click.BadParameter(
             f"{text!r} is neither a span like 30d, 12h nor a moment like 2026-12-31T00:00:00Z", param_hint="--expires"
         )
     return moment
+
+
+def read_restriction(_ctx: click.Context, _param: click.Parameter, text: str | None) -> list[str] | None:
+    return None if text is None else read_names(text)
 
 
 @token.command()
@@ -52,31 +54,22 @@ def read_expiry(text: str | None) -> "Expiry":
 )
 @click.option("--tenant", help="Its tenant; default: `default`, or your own over a server.")
 @click.option("--name", help="Name shown as the actor in jobs and in the audit log.")
-@click.option("--expires", help="When it expires: after 30d or 12h, at a time with its zone, or never; default: 90d.")
-@click.option("--lanes", help="Restrict it to these lanes, separated by commas.")
-@click.option("--kinds", help="Restrict it to these kinds, separated by commas.")
+@click.option(
+    "--expires",
+    "expires_at",
+    callback=read_expiry,
+    help="When it expires: after 30d or 12h, at a time with its zone, or never; default: 90d.",
+)
+@click.option("--lanes", callback=read_restriction, help="Restrict it to these lanes, separated by commas.")
+@click.option("--kinds", callback=read_restriction, help="Restrict it to these kinds, separated by commas.")
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file, not to the screen."
 )
 @json_option
 @with_queue
-async def create(
-    queue: "Queue",
-    role: str,
-    tenant: str | None,
-    name: str | None,
-    expires: str | None,
-    lanes: str | None,
-    kinds: str | None,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+async def create(queue: "Queue", out: Path | None, as_json: bool, **settings: Any) -> None:
     """Make a token and print it. It is shown this once; only its hash is kept."""
-    from fenceline.cli.queue_values import Binding
-
-    bound = Binding(lanes=_names(lanes), kinds=_names(kinds))
-    ends = read_expiry(expires)
-    made = await queue.create_token(role=role, tenant=tenant, name=name, expires_at=ends, bound=bound)
+    made = await queue.create_token(**settings)
     if out is not None:
         write_secret(out, made.pop("token"))
         click.echo(json.dumps(made) if as_json else f"token {made['id']} is in {out}")
@@ -84,12 +77,8 @@ async def create(
         click.echo(json.dumps(made) if as_json else made["token"])
 
 
-def _names(text: str | None) -> list[str] | None:
-    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
 @token.command(name="list")
-@click.option("--tenant", help="Count only this tenant.")
+@click.option("--tenant", help="List only tokens of this tenant.")
 @json_option
 @with_queue
 async def list_tokens(queue: "Queue", tenant: str | None, as_json: bool) -> None:

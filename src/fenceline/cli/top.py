@@ -17,15 +17,13 @@ from fenceline.cli.settings import setting_option
 if TYPE_CHECKING:
     from textual.app import App
 
-TERMINATED = 128 + signal.SIGTERM  # as shells say it
+TERMINATED = 128 + signal.SIGTERM  # as shells report it
 #: How long the screen may take to end in order.
 LAST_SECONDS = 5.0
 
 
 @click.command()
-@setting_option(
-    "--interval", key="top.interval", type=click.FloatRange(0.1, 60), default=1.0, help="Seconds between refreshes."
-)
+@setting_option("top.interval", type=click.FloatRange(0.1, 60), default=1.0, help="Seconds between refreshes.")
 @with_queue
 async def top(queue: Queue, interval: float) -> None:
     """Watch lanes, jobs and workers live, and steer them.
@@ -45,14 +43,14 @@ async def top(queue: Queue, interval: float) -> None:
 
 
 def _end_when_told(screen: "App[None]") -> None:
-    """On SIGTERM, and so when the terminal is closed (see hangup)."""
+    """End the screen on SIGTERM, which is also what a closed terminal leads to (see `hangup.py`)."""
     loop = asyncio.get_running_loop()
 
     def end(*_given: object) -> None:
-        # Not by an exception: out of a signal handler none gets through textual.
+        # Not with an exception: textual lets none out of a signal handler.
         loop.call_soon_threadsafe(partial(screen.exit, return_code=TERMINATED))
-        # The loop may be waiting for a terminal that takes nothing more, because it is paused or gone: textual writes
-        # from a thread, and waits where that falls behind.
+        # The loop may be blocked by a terminal that is paused or gone: textual writes to it from a thread, and waits
+        # when that thread falls behind.
         last_resort = threading.Timer(LAST_SECONDS, os._exit, (TERMINATED,))
         last_resort.daemon = True
         last_resort.start()

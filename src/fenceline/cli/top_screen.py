@@ -1,8 +1,9 @@
 """The screen of `fenceline top`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import ClassVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -10,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 
 from fenceline.cli.exception_text import one_line
-from fenceline.cli.queue import Queue
+from fenceline.cli.queue import Queue, QueueJob
 from fenceline.cli.top_dialogs import KEYS, Page, Question
 from fenceline.cli.top_view import (
     JOB_COLUMNS,
@@ -32,12 +33,12 @@ from fenceline.errors import RefusedError
 
 Rows = Mapping[str, Row]
 REASON = "from top"
-#: Between looks of the doctor, which asks more than a look of ours.
+#: Between runs of the doctor, which cost the database more than a refresh of the screen.
 EXAMINE_SECONDS = 4.0
 
 
 class RowTable(DataTable[Text]):
-    """A table that is filled anew at every look, and keeps its cursor on the same thing."""
+    """A table that is filled anew at every refresh, and keeps its cursor on the same row."""
 
     def __init__(self, title: str, columns: tuple[str, ...], id: str) -> None:
         super().__init__(id=id, cursor_type="row", zebra_stripes=False, show_header=True)
@@ -60,7 +61,7 @@ class RowTable(DataTable[Text]):
 
     @property
     def chosen(self) -> str:
-        """The key of the row under the cursor, or nothing."""
+        """The key of the row under the cursor; empty without one."""
         if not self.is_valid_row_index(self.cursor_row):
             return ""
         return self.coordinate_to_cell_key(self.cursor_coordinate).row_key.value or ""
@@ -117,17 +118,17 @@ class TopApp(App[None]):
         yield Footer()
 
     def on_mount(self) -> None:
-        self._looks()
-        self.set_interval(self._interval, self._looks)
+        self.action_look()
+        self.set_interval(self._interval, self.action_look)
         self.run_worker(self._examine())
 
     async def _examine(self) -> None:
-        """What `doctor` finds, every few seconds; silent where whoever looks may not ask for that."""
+        """Run `doctor` every few seconds; without a word if the user may not."""
         while True:
             try:
                 self._findings = await self._queue.examine(Limits())
             except RefusedError:
-                return  # nor will they the next time
+                return  # and it would be refused the next time
             except Exception as error:
                 if one_line(error) is None:
                     raise
@@ -137,19 +138,16 @@ class TopApp(App[None]):
                 shown.display = bool(self._findings)
             await asyncio.sleep(EXAMINE_SECONDS)
 
-    def _looks(self) -> None:
+    def action_look(self) -> None:
         self.run_worker(self._look())
-
-    async def action_look(self) -> None:
-        await self._look()
 
     async def _look(self) -> None:
         if self._looking:
-            return  # a slow look is not overtaken
+            return  # the one before has not finished
         self._looking = True
         try:
             word = None
-            while word != self._word:  # a new word may come meanwhile
+            while word != self._word:  # the filter may have changed meanwhile
                 word = self._word
                 seen = await look(self._queue, word)
         except Exception as error:
@@ -174,38 +172,30 @@ class TopApp(App[None]):
     def action_drain(self) -> None:
         lane = self._table("lanes").chosen
         if lane:
-            self._ask(f"Drain lane {lane}? Nothing in it is started then.", self._queue.open_lane, lane, is_open=False)
+            self._ask(f"Drain lane {lane}? Nothing in it is started then.", lambda: self._queue.lanes.drain(lane))
 
     def action_resume(self) -> None:
         lane = self._table("lanes").chosen
         if lane:
-            self._do(self._queue.open_lane(lane, is_open=True))
+            self._do(self._queue.lanes.resume(lane))
 
     def action_cancel(self) -> None:
-        job = self._table("jobs").chosen
-        if job:
-            self._ask(f"Cancel {job}?", self._queue.cancel, job, reason=REASON, force=False)
+        self._act(lambda job: job.cancel(REASON), ask="Cancel")
 
     def action_approve(self) -> None:
-        job = self._table("jobs").chosen
-        if job:
-            self._do(self._queue.approve(job, reason=REASON))
+        self._act(lambda job: job.approve(REASON))
 
     def action_reject(self) -> None:
-        job = self._table("jobs").chosen
-        if job:
-            self._ask(f"Reject {job}?", self._queue.reject, job, reason=REASON)
+        self._act(lambda job: job.reject(REASON), ask="Reject")
 
     def action_retry(self) -> None:
-        job = self._table("jobs").chosen
-        if job:
-            self._do(self._queue.retry(job))
+        self._act(lambda job: job.retry())
 
     def action_filter(self) -> None:
         def answered(word: str | None) -> None:
             if word is not None:
                 self._word = word.strip()
-                self._looks()
+                self.action_look()
 
         self.push_screen(
             Question("Show jobs with this word, or the job with this id (empty: all)", self._word), answered
@@ -223,22 +213,34 @@ class TopApp(App[None]):
             self.run_worker(self._open(event.row_key.value))
 
     async def _open(self, job_id: str) -> None:
+        with self._showing_errors():
+            self.push_screen(Page(await job_page(self._queue, job_id, width=self.size.width - 10)))
+
+    @contextlib.contextmanager
+    def _showing_errors(self) -> Iterator[None]:
+        """Show what goes wrong, unless it is a mistake of this program."""
         try:
-            parts = await job_page(self._queue, job_id, width=self.size.width - 10)
+            yield
         except Exception as error:
             line = one_line(error)
             if line is None:
                 raise
             self.notify(line, severity="error")
-            return
-        self.push_screen(Page(parts))
 
-    def _ask(self, question: str, act: Callable[..., Awaitable[object]], *given: Any, **named: Any) -> None:
+    def _act(self, act: Callable[[QueueJob], Awaitable[object]], *, ask: str | None = None) -> None:
+        """Do it to the chosen job; with `ask`, only after a yes to that question."""
+        chosen = self._table("jobs").chosen
+        if chosen and ask is not None:
+            self._ask(f"{ask} {chosen}?", lambda: act(self._queue.job(chosen)))
+        elif chosen:
+            self._do(act(self._queue.job(chosen)))
+
+    def _ask(self, question: str, act: Callable[[], Awaitable[object]]) -> None:
         """Do it after a yes."""
 
         def answered(word: str | None) -> None:
             if word is not None and word.strip().lower() in {"y", "yes"}:
-                self._do(act(*given, **named))
+                self._do(act())
 
         self.push_screen(Question(f"{question} Type y and Enter."), answered)
 
@@ -256,21 +258,15 @@ class TopApp(App[None]):
             except ValueError:
                 self._trouble(f"{word!r} is not a priority: use a whole number")
                 return
-            self._do(self._queue.reprioritise(job.id, priority))
+            self._do(self._queue.job(job.id).reprioritise(priority))
 
         self.push_screen(Question(f"Priority of {job.id} (higher is sooner)", f"now {job.priority}"), answered)
 
     def _do(self, act: Awaitable[object]) -> None:
         async def work() -> None:
-            try:
+            with self._showing_errors():
                 await act
-            except Exception as error:
-                line = one_line(error)
-                if line is None:
-                    raise
-                self.notify(line, severity="error")
-                return
-            await self._look()
+                await self._look()
 
         self.run_worker(work())
 

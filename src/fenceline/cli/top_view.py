@@ -1,7 +1,7 @@
-"""What `fenceline top` shows, as rows of text: no terminal here, and no database."""
+"""What `fenceline top` shows, as rows of text."""
 
 import contextlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from rich.console import RenderableType
 from rich.text import Text
 
-from fenceline.cli.error_text import error_line
+from fenceline.cli.job_text import draw_bar, error_line, log_text, progress_text, read_log
 from fenceline.cli.output import STATUS_STYLES, duration
-from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.queue import Queue
 from fenceline.cli.timeline import draw_job
 from fenceline.doctor.finding import Finding
@@ -26,15 +25,15 @@ WAITING = JobFilter(statuses=("queued", "awaiting_approval", "waiting", "schedul
 FAILED = JobFilter(statuses=("failed",))
 SHOWN_RUNNING = 100
 SHOWN_FAILED = 10
-#: Failures of the last minutes are counted by lane, among the newest so many.
+#: Failures of the last minutes are counted by lane, among this many of the newest.
 COUNTED_FAILED = 100
 FAILED_SECONDS = 600
-#: Where the lease is not known: over HTTP.
+#: After which a worker counts as lost where its lease is not known, which is the case over HTTP.
 SILENT_SECONDS = 60
 SHOWN_WAITING = 30
-#: With a word to look for: among so many of each sort, the newest.
+#: A filter looks at this many of the newest jobs of each sort.
 SEARCHED = 1000
-#: A server signs on as the worker of this lane, to deliver webhooks: it does nobody's jobs.
+#: A server registers as a worker of this lane, to deliver webhooks. It runs nobody's jobs, so it is not counted.
 WEBHOOKS = ["webhooks"]
 BAR = 12
 LOG_LINES = 200
@@ -59,20 +58,20 @@ class Snapshot:
 
 
 async def look(queue: Queue, word: str = "") -> Snapshot:
-    """With a word, only jobs that it fits are shown; a job whose id it is, always."""
+    """With a word, only jobs that contain it; and the job whose id it is, in any case."""
     running = (await queue.list_jobs(RUNNING, limit=SEARCHED if word else SHOWN_RUNNING)).items
     waiting = (await queue.list_jobs(WAITING, limit=SEARCHED if word else SHOWN_WAITING)).items
     failed = (await queue.list_jobs(FAILED, limit=SEARCHED if word else COUNTED_FAILED)).items
-    late = datetime.now(UTC) - timedelta(seconds=FAILED_SECONDS)
+    recent = datetime.now(UTC) - timedelta(seconds=FAILED_SECONDS)
     # The longest running first: those are the ones to look at.
     jobs = sorted(running, key=lambda job: job.claimed_at or job.created_at) + waiting
     jobs += failed if word else failed[:SHOWN_FAILED]
     return Snapshot(
-        lanes=await queue.lanes(),
-        rates=await queue.lane_rates(),
+        lanes=await queue.lanes.list(),
+        rates=await queue.system.lane_rates(),
         jobs=await _find(queue, jobs, word) if word else jobs,
-        failed=Counter(job.lane for job in failed if job.finished_at is not None and job.finished_at > late),
-        workers=await queue.workers(stopped=False),
+        failed=Counter(job.lane for job in failed if job.finished_at is not None and job.finished_at > recent),
+        workers=await queue.system.workers(),
         at=datetime.now(UTC),
     )
 
@@ -82,7 +81,7 @@ async def _find(queue: Queue, jobs: list[JobRecord], word: str) -> list[JobRecor
     with contextlib.suppress(InvalidId, NotFound):
         named = format_id(parse_id(word))
         if all(job.id != named for job in found):
-            found.append(await queue.get_job(named))
+            found.append(await queue.job(named).get())
     return found
 
 
@@ -102,19 +101,19 @@ def headline(seen: Snapshot) -> Text:
 
 
 def findings_line(findings: Sequence[Finding]) -> Text:
-    """What `doctor` has found, in one line; the problems first, and of many of a kind the first."""
+    """What `doctor` has found, in one line: problems first, and one example of each check."""
     subjects: dict[str, list[str]] = {}
     for finding in _in_order(findings):
         subjects.setdefault(finding.check, []).append(finding.subject)
-    told = [
+    checks = [
         visible(f"{check} {found[0]}" + (f" and {len(found) - 1} more" if found[1:] else ""))
         for check, found in subjects.items()
     ]
-    return Text(f"doctor: {', '.join(told)} (f shows them)", no_wrap=True, overflow="ellipsis")
+    return Text(f"doctor: {', '.join(checks)} (f shows them)", no_wrap=True, overflow="ellipsis")
 
 
 def findings_page(findings: Sequence[Finding]) -> list[RenderableType]:
-    """The same in full: what it is, whom it hurts and what to type."""
+    """What `doctor` has found, in full: what is wrong, whom it hurts and what to do."""
     parts: list[RenderableType] = [] if findings else [Text("doctor finds nothing")]
     for finding in _in_order(findings):
         style = "bold red" if finding.level == "problem" else "bold yellow"
@@ -129,14 +128,14 @@ def _in_order(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def is_lost(worker: WorkerRecord, at: datetime) -> bool:
-    """Silent for longer than its lease: its jobs go to others, and it does not count as alive."""
+    """Whether its lease is over: others get its jobs, and it does not count as alive."""
     if worker.lease_seconds_left is not None:
         return worker.lease_seconds_left < 0
     return (at - worker.heartbeat_at).total_seconds() > SILENT_SECONDS
 
 
 def fits(job: JobRecord, word: str) -> bool:
-    """Whether a word is in what is shown of a job."""
+    """Whether a job contains the word in something that is shown."""
     shown = (job.id, job.kind, job.lane, job.tenant, job.status, job.worker or "", job.phase or "")
     return any(word.lower() in text.lower() for text in shown)
 
@@ -163,17 +162,17 @@ def lane_row(lane: Lane, rates: dict[str, float], failed: int = 0) -> Row:
 
 
 def _suspects(lane: Lane) -> str:
-    """Jobs that shared a process with a crash: they run alone, so they may wait while others go on."""
+    """Jobs that shared a process with a crash. They run alone, so they may wait while others do not."""
     waiting, running = lane.suspects_waiting or 0, lane.suspects_running or 0
-    told = [f"{waiting:,} to run alone" if waiting else "", f"{running:,} running alone" if running else ""]
-    return ", ".join(filter(None, told))
+    counts = [f"{waiting:,} to run alone" if waiting else "", f"{running:,} running alone" if running else ""]
+    return ", ".join(filter(None, counts))
 
 
 def job_row(job: JobRecord, at: datetime) -> Row:
     since = job.started_at or job.claimed_at or job.created_at
-    told = "asked to stop" if job.cancel_requested_at else progress_text(job.phase, job.progress, bar=BAR)
+    remark = "asked to stop" if job.cancel_requested_at else progress_text(job.phase, job.progress, bar=BAR)
     if job.error:
-        told = error_line(job.error)
+        remark = error_line(job.error)
     return (
         Text(job.id),
         Text(visible(job.kind)),
@@ -182,7 +181,7 @@ def job_row(job: JobRecord, at: datetime) -> Row:
         Text(job.status, style=STATUS_STYLES.get(job.status, "")),
         Text(duration(max((at - since).total_seconds(), 0.0))),
         Text(visible(job.worker or "")),
-        Text(visible(told) or (f"for {job.waiting_for}" if job.waiting_for else "")),
+        Text(visible(remark) or (f"for {job.waiting_for}" if job.waiting_for else "")),
     )
 
 
@@ -203,13 +202,14 @@ def worker_row(worker: WorkerRecord, at: datetime) -> Row:
 
 
 async def job_page(queue: Queue, job_id: str, *, width: int) -> list[RenderableType]:
-    """All that is known of a job: why it is where it is, its timeline and errors, the end of its log."""
-    job = await queue.get_job(job_id)
-    told = None if job.status.is_final else await queue.explain(job_id)
-    parts = list(draw_job(job, await queue.attempts(job_id), await queue.events(job_id), told, width=width))
-    lines: list[LogLine] = []
-    while more := await queue.logs(job_id, lines[-1] if lines else None):
-        lines = [*lines, *more][-LOG_LINES:]
+    """Everything about a job: why it is where it is, its timeline and errors, the end of its log."""
+    named = queue.job(job_id)
+    job = await named.get()
+    explanation = None if job.status.is_final else await named.explain()
+    parts = list(draw_job(job, await named.attempts(), await named.events(), explanation, width=width))
+    lines: deque[LogLine] = deque(maxlen=LOG_LINES)
+    async for line in read_log(named):
+        lines.append(line)
     if lines:
         parts += ["", Text("log", style="bold")]
-    return parts + [Text(visible(f"{line.at.astimezone():%H:%M:%S} {line.level:<7} {line.message}")) for line in lines]
+    return parts + [Text(visible(log_text(line))) for line in lines]

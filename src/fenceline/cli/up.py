@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from fenceline.app import Fenceline
     from fenceline.cli.up_server import Door
-    from fenceline.client.app import Fenceline
     from fenceline.model.job import JobRecord
 
 
 @click.command()
 @dsn_option
 @not_over_http
-@setting_option("--port", key="up.port", default=8321, help="Port of the HTTP server; another one if it is taken.")
+@setting_option("up.port", default=8321, help="Port of the HTTP server; another one if it is taken.")
 def up(dsn: str | None, port: int) -> None:
     """Start everything in this folder.
 
@@ -46,7 +46,7 @@ async def _up(out: "Console", port: int) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with app, contextlib.AsyncExitStack() as running:
         with out.status("starting PostgreSQL …"):
-            # An embedded database is brought up to date by this; elsewhere a migration is a deliberate act.
+            # The first call migrates an embedded database; any other is migrated by `fenceline migrate` only.
             await app.system.depth()
         working = asyncio.create_task(app.run_worker(grace_seconds=1.0))
         try:

@@ -1,6 +1,6 @@
-"""The HTTP server of `fenceline up`: in this process, on loopback, with a token that lives as long as it does.
+"""The HTTP server of `fenceline up`: in this process, on loopback, with a token that is revoked at the end.
 
-The token itself is shown to nobody: a link that works once opens the dashboard for its bearer.
+The token itself is shown to nobody: a link that works once opens the dashboard.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import uvicorn
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
 from fenceline.model.secret import new_token
@@ -37,12 +37,12 @@ class Door:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        yield  # signals are for `up` itself, which ends everything in order
+        yield  # `up` handles signals itself, and stops everything in order
 
 
 @contextlib.asynccontextmanager
 async def serving(app: Fenceline, port: int) -> AsyncIterator[Door]:
-    """Serve until left; on another port if this one is taken."""
+    """Serve inside the context; on another port if this one is taken."""
     listener = _listen(port)
     taken = listener.getsockname()[1]
     _secret, token_hash = new_token()
@@ -74,7 +74,7 @@ async def serving(app: Fenceline, port: int) -> AsyncIterator[Door]:
             task.result()
         code, _expires_at = await make_code(app_parts(app).database(), token_hash)
         url = f"http://{HOST}:{taken}"
-        # Behind the hash: a browser keeps that to itself, so the code is in no log.
+        # Browsers do not send what follows the hash, so the code appears in no log.
         yield Door(url, f"{url}/login#{code}")
     finally:
         server.should_exit = True

@@ -1,6 +1,4 @@
-"""`fenceline prune` and `sweep`: by hand, what workers do by themselves. `retention`,
-`limits`, `approval`: what they go by.
-"""
+"""Maintenance by hand (`prune`, `sweep`, `rekey`), and its settings (`retention`, `limits`, `approval`)."""
 
 from typing import TYPE_CHECKING, get_args
 
@@ -28,7 +26,7 @@ async def prune(queue: "Queue", limit: int, as_json: bool) -> None:
     """
     total = 0
     with console(stderr=True).status("pruning …") as status:
-        while forgotten := await queue.prune(limit):
+        while forgotten := await queue.system.prune(limit):
             total += forgotten
             status.update(f"pruning … {counted(total, 'job')} forgotten")
     if as_json:
@@ -45,7 +43,7 @@ async def sweep(queue: "Queue", as_json: bool) -> None:
 
     Also jobs whose cancel grace period is over, and jobs that are stale. Workers do this twice a second.
     """
-    swept = await queue.sweep()
+    swept = await queue.system.sweep()
     if as_json:
         print_json({"swept": swept})
     else:
@@ -71,10 +69,10 @@ async def retention(
         if days is not None and reset:
             raise click.UsageError("--days and --reset contradict each other: give one")
         seconds = None if days is None else days * DAY_SECONDS
-        await queue.set_retention(seconds, kind=kind, status=status)
+        await queue.system.set_retention(seconds, kind=kind, status=status)
     elif kind is not None or status is not None:
         raise click.UsageError("give a time to keep jobs: --days N, or --reset")
-    rows = await queue.retention()
+    rows = await queue.system.retention()
     if as_json:
         print_json({"items": rows})
         return
@@ -100,10 +98,10 @@ async def limits(queue: "Queue", jobs: int | None, tenant: str | None, reset: bo
     if jobs is not None or reset:
         if jobs is not None and reset:
             raise click.UsageError("--jobs and --reset contradict each other: give one")
-        await queue.set_tenant_limit(jobs, tenant=tenant)
+        await queue.system.set_tenant_limit(jobs, tenant=tenant)
     elif tenant is not None:
         raise click.UsageError("give a number of jobs: --jobs N, or --reset")
-    rows = await queue.tenant_limits()
+    rows = await queue.system.tenant_limits()
     if as_json:
         print_json({"items": rows})
         return
@@ -127,9 +125,40 @@ async def approval(queue: "Queue", by_other: bool | None, as_json: bool) -> None
     alone, use --by-anybody.
     """
     if by_other is not None:
-        await queue.set_approval(by_other=by_other)
-    now = await queue.approval_by_other()
+        await queue.system.set_approval(by_other=by_other)
+    now = await queue.system.approval_by_other()
     if as_json:
         print_json({"by_other": now})
     else:
         click.echo("by someone other than who enqueued the job" if now else "by anybody who may approve")
+
+
+def print_new_key(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    try:
+        from cryptography.fernet import Fernet
+    except ImportError as error:
+        raise click.ClickException("keys need cryptography: pip install 'fenceline[encryption]'") from error
+    click.echo(Fernet.generate_key().decode())
+    ctx.exit()
+
+
+@click.command()
+@click.option(
+    "--new-key",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_new_key,
+    help="Print a new key, and stop.",
+)
+@with_queue
+async def rekey(queue: "Queue") -> None:
+    """Re-encrypt everything with the newest key.
+
+    A worker does it as a job, whose id is printed: `fenceline jobs show ID` shows its progress. Before that, put the
+    new key into $FENCELINE_KEYS of every worker, server and producer, in front of the old one, and restart them. When
+    the job has succeeded, the old key can go.
+    """
+    click.echo(await queue.system.rekey())

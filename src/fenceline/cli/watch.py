@@ -1,4 +1,4 @@
-"""`fenceline jobs watch`: one job live, with its phases, its progress and its log."""
+"""`fenceline jobs watch`: one job, live, with its phases, its progress and its log."""
 
 import asyncio
 from collections import deque
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fenceline.cli.error_text import error_line
+from fenceline.cli.explain import explanation_lines
+from fenceline.cli.job_text import error_line, log_text, phase_duration, phase_text, read_log
 from fenceline.cli.options import with_queue
-from fenceline.cli.output import console, duration, echo, status_text, text
-from fenceline.cli.queue import Queue
+from fenceline.cli.output import console, echo, status_text, text
+from fenceline.cli.queue import Queue, QueueJob
 from fenceline.model.visible import visible
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fenceline.model.job import JobRecord, LogLine, PhaseRecord
 
 LOOK_SECONDS = 0.4
-LINES = 12  # of the log, on a terminal
+LINES = 12  # of the log, shown on a terminal
 BAR = 24
 
 
@@ -30,76 +31,64 @@ BAR = 24
 async def watch(queue: Queue, job_id: str) -> None:
     """Watch the job ID until it ends: its phases, its progress and its log.
 
-    Exits 0 when it succeeded, 1 when it did not. What is no terminal gets a line for whatever changes.
+    Exits 0 if it succeeds, 1 if it does not. Without a terminal, prints a line for every change.
     """
-    job = await (_draw(queue, job_id) if console().is_terminal else _print_events(queue, job_id))
+    job = await (_draw if console().is_terminal else _print_events)(queue.job(job_id))
     echo(f"{job.id} {job.status}{': ' + error_line(job.error) if job.error else ''}", err=True)
     if not job.status.is_success:
         click.get_current_context().exit(1)
 
 
-async def _draw(queue: Queue, job_id: str) -> "JobRecord":
+async def _draw(named: QueueJob) -> "JobRecord":
     from rich.console import Group
     from rich.live import Live
 
     lines: deque[LogLine] = deque(maxlen=LINES)
-    last: LogLine | None = None
     with Live(console=console(), auto_refresh=False, transient=False) as live:
         while True:
-            # Asked in this order: what an attempt logs is stored before its end, so after the end nothing is missed.
-            job = await queue.get_job(job_id)
-            last = await _read_log(queue, job_id, last, lines)
-            told = None if job.status.is_final else await queue.explain(job_id)
-            live.update(Group(*_parts(job, await queue.phases(job_id), told, lines)), refresh=True)
+            # In this order: an attempt's log is stored before its end, so once the job has ended, its log is complete.
+            job = await named.get()
+            async for line in read_log(named, lines[-1] if lines else None):
+                lines.append(line)
+            explanation = None if job.status.is_final else await named.explain()
+            live.update(Group(*_parts(job, await named.phases(), explanation, lines)), refresh=True)
             if job.status.is_final:
                 return job
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _print_events(queue: Queue, job_id: str) -> "JobRecord":
-    said: tuple[str, str | None] | None = None
+async def _print_events(named: QueueJob) -> "JobRecord":
+    printed: tuple[str, str | None] | None = None
     last: LogLine | None = None
     while True:
-        job = await queue.get_job(job_id)
-        lines: deque[LogLine] = deque()
-        last = await _read_log(queue, job_id, last, lines)
-        if said != (job.status, job.phase):
-            said = (job.status, job.phase)
+        job = await named.get()
+        if printed != (job.status, job.phase):
+            printed = (job.status, job.phase)
             echo(f"{job.status}{'' if job.phase is None else f' {job.phase}'}")
-        for line in lines:
+        async for line in read_log(named, last):
             echo(_line(line))
+            last = line
         if job.status.is_final:
             return job
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _read_log(queue: Queue, job_id: str, last: "LogLine | None", lines: "deque[LogLine]") -> "LogLine | None":
-    while more := await queue.logs(job_id, last):
-        lines.extend(more)
-        last = more[-1]
-    return last
-
-
 def _parts(
-    job: "JobRecord", phases: "list[PhaseRecord]", told: "Explanation | None", lines: "deque[LogLine]"
+    job: "JobRecord", phases: "list[PhaseRecord]", explanation: "Explanation | None", lines: "deque[LogLine]"
 ) -> "Iterator[RenderableType]":
     from rich.text import Text
 
-    from fenceline.cli.explain import explanation_lines
-    from fenceline.cli.progress_text import count_items, progress_text
-
     yield Text.from_markup(f"[bold]{job.id}[/]  {text(job.kind)}  {status_text(job.status, job.waiting_for)}")
-    if told is not None:
-        yield from map(Text.from_markup, explanation_lines(told))
+    if explanation is not None:
+        yield from map(Text.from_markup, explanation_lines(explanation))
     for phase in phases:
         mark = "[green]✓[/]" if phase.ended_at is not None else "[bright_blue]▶[/]"
-        took = "" if phase.ended_at is None else duration((phase.ended_at - phase.started_at).total_seconds())
-        said = "  ".join(filter(None, (progress_text(None, phase.progress, bar=BAR), count_items(phase.progress))))
-        yield Text.from_markup(f"  {mark} {text(phase.phase or '')}  {text(said)}  [dim]{took}[/]")
+        progress, took = text(phase_text(phase, bar=BAR)), phase_duration(phase)
+        yield Text.from_markup(f"  {mark} {text(phase.phase)}  {progress}  [dim]{took}[/]")
     for line in lines:
         yield Text(visible(_line(line)), style="dim")
 
 
 def _line(line: "LogLine") -> str:
     fields = "".join(f" {name}={value}" for name, value in (line.fields or {}).items())
-    return f"{line.at.astimezone():%H:%M:%S} {line.level:<7} {line.message}{fields}"
+    return log_text(line) + fields

@@ -14,7 +14,7 @@ from fenceline.model.records import WorkerRecord
 @with_queue
 async def workers(queue: Queue, stopped: bool, as_json: bool) -> None:
     """List workers and the jobs they hold."""
-    found = await queue.workers(stopped=stopped)
+    found = await queue.system.workers(stopped=stopped)
     if as_json:
         print_json({"items": found})
         return
@@ -58,7 +58,7 @@ async def drain(queue: Queue, reason: str | None) -> None:
 
     What is there goes on: claims, retries, children, schedules. `fenceline lanes drain` stops the claims of a lane.
     """
-    await queue.drain(reason=reason)
+    await queue.system.drain(reason)
     click.echo("draining: new jobs are refused until `fenceline resume`")
 
 
@@ -66,5 +66,5 @@ async def drain(queue: Queue, reason: str | None) -> None:
 @with_queue
 async def resume(queue: Queue) -> None:
     """Accept new jobs again."""
-    await queue.resume()
+    await queue.system.resume()
     click.echo("new jobs are accepted")

@@ -1,4 +1,4 @@
-"""What engines, workers and servers need of an app, and its users do not: registered handlers, the way to the database.
+"""What engines, workers and servers need of an app, but its users do not: handlers, the way to the database.
 
 app_parts(app).database()
 """
@@ -7,6 +7,7 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from fenceline.backends.chosen import ChosenDelivery
@@ -20,51 +21,41 @@ from fenceline.runtime.sender import Sender
 from fenceline.runtime.session_settings import Settings
 
 if TYPE_CHECKING:
-    from fenceline.client.app import BlockingMiddleware, Fenceline, Middleware
+    from fenceline.client.app import App, BlockingMiddleware, Middleware
     from fenceline.client.credential_providers import CredentialProvider
     from fenceline.client.handler import Handler
     from fenceline.model.sealed import Codec
 
-#: As `check_name` in SQL has it, so that a wrong one is told where it is written, not when a worker starts.
+#: The rule of `check_name` in SQL, so that a bad name is reported where it is written, not when a worker starts.
 NAME = re.compile(r"[a-z0-9_.-]{1,64}")
 
 
+@dataclass(kw_only=True, eq=False)
 class AppParts:
-    def __init__(
-        self,
-        source: Source,
-        *,
-        pool_size: int,
-        delivery: ChosenDelivery,
-        actor: str,
-        tracing: bool | None,
-        codec: "Codec | None",
-        credential_provider: "CredentialProvider | None",
-        extra_args: Literal["refuse", "ignore"],
-        drain: Callable[[], Awaitable[int]],
-    ) -> None:
-        """`drain`: runs what is claimable, after an enqueue of an app whose delivery is inline."""
-        self.source = source
-        self.delivery = delivery
-        self.actor = actor
-        self.tracing = tracing
-        self.codec = codec
-        self.credential_provider = credential_provider
-        self.extra_args = extra_args
-        #: Imports what else has handlers of the app; called by whoever loads the app by its name.
-        self.import_handlers: Callable[[], None] = lambda: None
-        self.handlers: dict[str, Handler[Any, Any]] = {}
-        self.declared_schedules = Declarations()
-        self.startup_hooks: list[Callable[[], Any]] = []
-        self.shutdown_hooks: list[Callable[[], Any]] = []
-        self.middlewares: list[Middleware] = []
-        self.blocking_middlewares: list[BlockingMiddleware] = []
-        self._pool_size = pool_size
-        self._drain = drain
+    source: Source
+    pool_size: int
+    delivery: ChosenDelivery
+    actor: str
+    tracing: bool | None
+    codec: "Codec | None"
+    credential_provider: "CredentialProvider | None"
+    extra_args: Literal["refuse", "ignore"]
+    #: Runs claimable jobs, after an enqueue of an app with inline delivery.
+    drain: Callable[[], Awaitable[int]]
+    #: Imports other modules that have handlers of the app; called when the app is loaded by its name.
+    import_handlers: Callable[[], None] = lambda: None
+    #: Wraps the function of every async handler that is registered from then on.
+    wrap_async: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
+    handlers: "dict[str, Handler[Any, Any]]" = field(default_factory=dict)
+    declared_schedules: Declarations = field(default_factory=Declarations)
+    startup_hooks: list[Callable[[], Any]] = field(default_factory=list)
+    shutdown_hooks: list[Callable[[], Any]] = field(default_factory=list)
+    middlewares: "list[Middleware]" = field(default_factory=list)
+    blocking_middlewares: "list[BlockingMiddleware]" = field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self._databases: dict[asyncio.AbstractEventLoop, Database] = {}
-        #: Around the function of every async handler that is registered from then on.
-        self.wrap_async: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
-        self._sync_database = SyncDatabase(self.make_database, actor=actor, tracing=tracing, codec=codec)
+        self._sync_database = SyncDatabase(self.make_database, actor=self.actor, tracing=self.tracing, codec=self.codec)
 
     def sync_database(self) -> SyncDatabase:
         """The way to the database for blocking code."""
@@ -82,8 +73,10 @@ class AppParts:
         await asyncio.to_thread(self.close_blocking)
 
     def close_blocking(self) -> None:
+        """Close the blocking side's connections, and leave the embedded database unless an event loop still uses it."""
         self._sync_database.close()
-        self.leave_database()
+        if all(loop.is_closed() for loop in self._databases):
+            self.source.close()
 
     def database(self) -> Database:
         """The way to the database for the running event loop."""
@@ -95,27 +88,16 @@ class AppParts:
         return database
 
     def _drop_ended_loops(self) -> None:
-        # Connections of an event loop that has ended without close() can only be dropped.
+        # The connections of an event loop that ended without close() can only be dropped.
         self._databases = {loop: database for loop, database in self._databases.items() if not loop.is_closed()}
-
-    def leave_database(self) -> None:
-        """Leave the embedded database if it is in use, unless an event loop still uses it."""
-        if all(loop.is_closed() for loop in self._databases):
-            self.source.close()
-
-    def use_few_connections(self) -> None:
-        """One for calls, one for transactions, one to wait for jobs; before any is made."""
-        self._pool_size = 1
 
     def make_database(
         self, pool_size: int | None = None, *, settings: Settings | None = None, patient: bool = True
     ) -> Database:
-        """A way to the database of its own. `settings`: of its sessions at the server, see `runtime.session_settings`;
-        `patient`: see `Database`.
-        """
+        """A separate way to the database; for `settings` and `patient` see `Database`."""
         return Database(
             self.source,
-            pool_size or self._pool_size,
+            pool_size or self.pool_size,
             actor=self.actor,
             tracing=self.tracing,
             settings=settings,
@@ -127,19 +109,20 @@ class AppParts:
     async def _enqueued(self, database: Database) -> None:
         """After the commit of an enqueue: send what is due, or run it."""
         if self.delivery.make_backend is None:
-            await self._drain()
+            await self.drain()
         else:
             self.sender(database).wake()
 
     def sender(self, database: Database) -> Sender:
-        """Whoever sends this database's messages to the backend. Only where there is one."""
+        """What sends messages to the backend; only for an app that has one."""
         if database.sender is None:
             database.sender = Sender(self.delivery.backend(), database.call)
         return database.sender
 
     def register(self, handler: "Handler[Any, Any]") -> None:
-        name = handler_parts(handler).function.__qualname__
-        kinds = (handler.kind, *handler_parts(handler).aliases)
+        """Raises InvalidName, or ValueError if another handler has one of its kinds."""
+        parts = handler_parts(handler)
+        name, kinds = parts.function.__qualname__, (parts.kind, *parts.aliases)
         for kind in kinds:
             if not NAME.fullmatch(kind):
                 raise InvalidName(
@@ -147,14 +130,12 @@ class AppParts:
                     '"_", "." and "-", and give the handler a kind= if its function is called otherwise'
                 )
             if kind in self.handlers:
-                raise ValueError(
-                    f"kind {kind!r} has two handlers: {handler_parts(self.handlers[kind]).function.__qualname__} and "
-                    f"{name}; give one of them another kind="
-                )
+                other = handler_parts(self.handlers[kind]).function.__qualname__
+                raise ValueError(f"kind {kind!r} has two handlers: {other} and {name}; give one of them another kind=")
         self.handlers |= dict.fromkeys(kinds, handler)
-        if self.wrap_async is not None and inspect.iscoroutinefunction(handler_parts(handler).function):
-            handler_parts(handler).function = self.wrap_async(handler_parts(handler).function)
+        if self.wrap_async is not None and inspect.iscoroutinefunction(parts.function):
+            parts.function = self.wrap_async(parts.function)
 
 
-def app_parts(app: "Fenceline") -> AppParts:
-    return app._parts  # noqa: SLF001 - this is the door
+def app_parts(app: "App") -> AppParts:
+    return app._parts  # noqa: SLF001 - the way in

@@ -5,7 +5,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.errors import FencelineError
 
@@ -16,7 +16,7 @@ class AppNotFound(FencelineError):
     """There is no application under that name."""
 
 
-def load_app(name: str) -> Fenceline:
+def load_app(name: str) -> App:
     """Import `module:attribute`; the attribute defaults to `app`. Raises AppNotFound with what is wrong."""
     module_name, _, attribute = name.partition(":")
     folder = str(Path.cwd())
@@ -30,10 +30,10 @@ def load_app(name: str) -> Fenceline:
         raise AppNotFound(
             f"module {module_name!r} is not found from {folder}: write APP as module:attribute"
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AppNotFound(f"{module_name} cannot be imported: {_say(error)}") from error
     app = getattr(module, attribute or "app", None)
-    if not isinstance(app, Fenceline):
+    if not isinstance(app, App):
         raise AppNotFound(
             f"{module_name}:{attribute or 'app'} is {'missing' if app is None else type(app).__qualname__}: "
             "APP must name a Fenceline object"
@@ -45,7 +45,7 @@ def load_app(name: str) -> Fenceline:
     return app
 
 
-def _say(error: Exception) -> str:
+def _say(error: Exception | SystemExit) -> str:
     """What went wrong and where, in one line."""
     what = str(error) if isinstance(error, FencelineError) else f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):  # a file that cannot be parsed has no frame: its error says itself where

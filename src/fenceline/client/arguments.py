@@ -23,13 +23,13 @@ from fenceline.model.with_errors import WithErrors
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-#: The parameter through which a handler gets its context; never part of the args.
+#: The parameter that receives the context; never part of the args.
 CONTEXT = "ctx"
-#: Where its types are defined; above this layer, so they are known by name.
+#: Where its types are defined. They belong to a layer above, so they are recognised by name.
 CONTEXT_MODULES = ("fenceline.context.context", "fenceline.context.sync_context", "fenceline.context.batch_context")
 MAX_DEPTH = 64
 MAX_DIGITS = 4300
-#: In the name of something that has none of its own: another in every process.
+#: In the repr of an object without a name: different in every process.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 _LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
 
@@ -45,20 +45,22 @@ class Arguments:
         *,
         ignores_extra: bool = False,
     ) -> None:
-        """`local_names`: names around a handler that is defined inside a function, for annotations that are texts.
-        `ignores_extra`: stored args that the handler does not take are left out; an enqueue refuses them all the same.
+        """`local_names`: names around a handler that is defined inside a function, for annotations that are strings.
+        `ignores_extra`: leave out stored args that the handler does not take; an enqueue still refuses them.
         """
         self.kind = kind
         self._ignores_extra = ignores_extra
         self._handler = handler
         self._local_names = local_names
-        parameters = [p for p in inspect.signature(handler).parameters.values() if p.name != CONTEXT]
-        for parameter in parameters:
+        given = inspect.signature(handler).parameters.values()
+        parameters = [p for p in given if p.name != CONTEXT]
+        for parameter in given:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
                     f"handler {handler.__qualname__} takes {parameter}, but args are stored by name: "
                     "use plain or keyword-only parameters"
                 )
+        for parameter in parameters:
             if getattr(parameter.annotation, "__module__", None) in CONTEXT_MODULES:
                 raise TypeError(
                     f"handler {handler.__qualname__} takes its context as {parameter.name!r}: rename the parameter "
@@ -67,7 +69,7 @@ class Arguments:
         self._signature = inspect.Signature(parameters)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The args by name, as the call gave them."""
+        """The args of a call, by name."""
         if not args:
             return kwargs
         try:
@@ -76,9 +78,9 @@ class Arguments:
             raise InvalidArgs(f"args of kind {self.kind!r} do not fit its handler: {error}") from error
 
     def validate(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Args as the values that the annotations ask for. Raises InvalidArgs naming each argument and its fault."""
+        """Args as the values that the annotations ask for. Raises InvalidArgs, naming each bad argument."""
         try:
-            # pydantic's own validator, without the adapter around it: half the time, which counts for many.
+            # pydantic's validator without its adapter takes half the time, which matters for large batches.
             values: dict[str, Any] = self._args.validator.validate_python(args)
         except ValueError as error:
             raise InvalidArgs(self._explain("args", "do", error)) from error
@@ -101,7 +103,7 @@ class Arguments:
     def encode_many(self, many: Iterable[Mapping[str, Any]], check: Callable[..., object] | None = None) -> list[str]:
         """Like `encode`, for many; `check` is called with the validated args of each.
 
-        The common case without a call of ours per item, because tens of thousands may be given.
+        The common case makes no calls of ours per item, because there may be tens of thousands.
         """
         validate, write = self._args.validator.validate_python, self._args.serializer.to_json
         texts: list[str] = []
@@ -140,9 +142,9 @@ class Arguments:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for handlers that take the same args, as far as can be told."""
-        told = json.dumps([self.signature, self._schema()], sort_keys=True)
-        return hashlib.sha256(told.encode()).hexdigest()[:12]
+        """Equal for handlers that take the same args, as far as we can tell."""
+        described = json.dumps([self.signature, self._schema()], sort_keys=True)
+        return hashlib.sha256(described.encode()).hexdigest()[:12]
 
     def _schema(self) -> Any:
         try:
@@ -177,14 +179,14 @@ class Arguments:
         from pydantic import ValidationError
 
         try:
-            # As JSON, not as Python: only so do "1.50" and "2026-01-31" become Decimal and date in every mode.
+            # As JSON, not as Python: otherwise "1.50" and "2026-01-31" do not become Decimal and date in every mode.
             return self._result.validate_json(json.dumps(value))
         except ValidationError as error:
             raise InvalidResult(self._explain("the result", "does", error)) from error
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
-        # The context is none of the args, and its type may be known to type checkers only.
+        # The context is not one of the args, and its type may be imported for type checkers only.
         annotations = {name: hint for name, hint in inspect.get_annotations(self._handler).items() if name != CONTEXT}
         names = getattr(inspect.unwrap(self._handler), "__globals__", {})
         try:
@@ -212,8 +214,8 @@ class Arguments:
         for parameter in self._signature.parameters.values():
             hint = self._hints.get(parameter.name, Any)
             fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
-        # Of typing_extensions, as pydantic asks before Python 3.12; the fields are known at run time only, so there is
-        # nothing for a checker to follow.
+        # From typing_extensions, as pydantic demands before Python 3.12. Any, because the fields are known only at run
+        # time.
         make_typed_dict: Any = TypedDict
         model = make_typed_dict("Args", fields)
         model.__pydantic_config__ = ConfigDict(extra=extra)
@@ -247,7 +249,7 @@ class Arguments:
 
 
 def _kept(hint: Any) -> Any:
-    """The type of the result itself, where a handler may return it with errors."""
+    """The type of the result itself, without the `WithErrors` around it."""
     if hint is WithErrors:
         return Any
     if get_origin(hint) is WithErrors:
@@ -258,7 +260,7 @@ def _kept(hint: Any) -> Any:
 
 
 class _Annotated:
-    """Something for `get_type_hints` to read."""
+    """An object for `get_type_hints` to read."""
 
     def __init__(self, annotations: dict[str, Any]) -> None:
         self.__annotations__ = annotations
@@ -273,21 +275,20 @@ def _unreadable(what: str, kind: str) -> str:
 
 def encode_plain(kind: str, args: Mapping[str, Any] | None) -> str:
     """Args of a kind whose handler is not known here: anything that pydantic can write as JSON."""
-    try:
-        text = to_json({} if args is None else args)
-        check_depth(text)
-    except ValueError as error:
-        raise InvalidArgs(f"args of kind {kind!r} cannot be written as JSON: {error}") from error
-    return text
+    return _encode(f"args of kind {kind!r}", {} if args is None else args)
 
 
 def encode_payload(signal: str, payload: Any) -> str:
-    """What goes with a signal, as JSON text. Raises InvalidArgs."""
+    """The payload of a signal as JSON text. Raises InvalidArgs."""
+    return _encode(f"the payload of signal {signal!r}", payload)
+
+
+def _encode(what: str, value: Any) -> str:
     try:
-        text = to_json(payload)
+        text = to_json(value)
         check_depth(text)
     except ValueError as error:
-        raise InvalidArgs(f"the payload of signal {signal!r} cannot be written as JSON: {error}") from error
+        raise InvalidArgs(f"{what} cannot be written as JSON: {error}") from error
     return text
 
 
@@ -303,7 +304,7 @@ def to_json(value: Any) -> str:
 
 
 def check_depth(text: str) -> None:
-    """Refuse JSON so deep that readers in other languages choke on it. Raises ValueError."""
+    """Refuse JSON so deep that parsers in other languages fail on it. Raises ValueError."""
     if text.count("{") + text.count("[") <= MAX_DEPTH:
         return
     level = [json.loads(text)]
@@ -315,8 +316,8 @@ def check_depth(text: str) -> None:
 
 def dump_json(adapter: "TypeAdapter[Any]", value: Any) -> str:
     """A validated value as JSON text. Raises ValueError."""
-    # pydantic's serializer raises ValueError for cycles, unknown types and half a surrogate pair; but NaN and the
-    # infinities it writes as null, or as no JSON at all, as the type that holds them says.
+    # pydantic's serializer raises ValueError for cycles, unknown types and half a surrogate pair. But NaN and the
+    # infinities become null or invalid JSON, depending on the type that holds them.
     text = adapter.serializer.to_json(value).decode()
     if "null" in text or "NaN" in text or "Infinity" in text:
         _refuse_non_finite(adapter.dump_python(value))
@@ -325,10 +326,10 @@ def dump_json(adapter: "TypeAdapter[Any]", value: Any) -> str:
 
 
 def _refuse_long_numbers(text: str) -> None:
-    """Python itself cannot read such a number back: one of them would spoil every list that it is on."""
+    """Python itself cannot read such a number back: a single one would break every list it is in."""
     if len(text) > MAX_DIGITS and _LONG_NUMBER.search(text):
         try:
-            json.loads(text)  # the digits may be in a text, which is all right
+            json.loads(text)  # the digits may be in a string, which is fine
         except ValueError as error:
             raise ValueError(f"a number has more than {MAX_DIGITS} digits: use a string") from error
 

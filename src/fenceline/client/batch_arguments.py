@@ -1,28 +1,27 @@
 """A batch handler's signature as the contract for the args of its jobs: the type in its `list[BatchItem[…]]`.
 
-The fields of that type are the args of a job. So they are stored by name, as those of any other kind, and whoever
-enqueues by name (HTTP, the command line, SQL) need not know that they are run together.
+The fields of that type are the args of a job. So they are stored by name like those of any other kind, and callers who
+enqueue by name (HTTP, the command line, SQL) need not know that the jobs run together.
 """
 
 import dataclasses
-import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from fenceline.client.arguments import CONTEXT, Arguments
+from fenceline.client.arguments import Arguments
 from fenceline.errors import InvalidArgs
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-#: Defined above this layer, so it is known by name; as the contexts are.
+#: It belongs to a layer above, so it is recognised by name, as the contexts are.
 ITEM = ("fenceline.context.batch_item", "BatchItem")
 
 
 class BatchArguments(Arguments):
-    """What one job of a batch kind takes; what `validate` and `decode` give is a value of the items' type."""
+    """What one job of a batch kind takes; `validate` and `decode` return a value of the items' type."""
 
     def __init__(
         self,
@@ -32,15 +31,15 @@ class BatchArguments(Arguments):
         *,
         ignores_extra: bool = False,
     ) -> None:
-        """Raises TypeError where the handler does not take a list of items."""
+        """Raises TypeError if the handler does not take a list of items."""
         super().__init__(kind, handler, local_names, ignores_extra=ignores_extra)
-        names = [name for name in inspect.signature(handler).parameters if name != CONTEXT]
+        names = list(self._signature.parameters)
         if len(names) != 1:
             raise TypeError(
                 f"batch handler {handler.__qualname__} takes {', '.join(names) or 'nothing'}: it takes one parameter, "
                 "the list of its jobs (jobs: list[BatchItem[Event]]), and before it `ctx`, if it wants one"
             )
-        #: What the handler calls its jobs.
+        #: The name of the handler's list of jobs.
         self.parameter = names[0]
         self._item = self._item_type()
 
@@ -92,7 +91,7 @@ class BatchArguments(Arguments):
 
     @cached_property
     def _fields(self) -> dict[str, bool] | None:
-        """Each field by the name that it is stored under, with whether it must be given; None: any."""
+        """The fields by the names they are stored under, and whether each is required. None: any fields."""
         item = get_origin(self._item) or self._item
         if dataclasses.is_dataclass(item):
             return {field.name: _is_required(field) for field in dataclasses.fields(item) if field.init}
@@ -103,11 +102,11 @@ class BatchArguments(Arguments):
         return None
 
     def _refuse_unknown(self, args: Any, *, of_claimed_job: bool = False) -> None:
-        """A dataclass is made without what it does not have: then a misspelled name would be lost without a word."""
+        """Unknown names are dropped when a dataclass is built, so a misspelled one would be lost silently."""
         if not isinstance(args, Mapping) or self._fields is None:
             return
         unknown = args.keys() - self._fields.keys()
-        if unknown and not hasattr(self._item, "model_fields"):  # a model says itself what it takes
+        if unknown and not hasattr(self._item, "model_fields"):  # a pydantic model decides itself
             refused = InvalidArgs(
                 f"args of kind {self.kind!r} do not fit its handler: {', '.join(sorted(unknown))}: not taken"
             )
@@ -119,7 +118,7 @@ class BatchArguments(Arguments):
 
     @cached_property
     def _result(self) -> "TypeAdapter[Any]":
-        """Of one item: the handler itself returns nothing."""
+        """The result of one item: the handler itself returns nothing."""
         return self._adapter(Any)
 
 
@@ -135,7 +134,7 @@ def _has_names(args: Any) -> bool:
 
 
 def _is_typed_dict(item: Any) -> bool:
-    return hasattr(item, "__required_keys__")  # that of typing and that of typing_extensions
+    return hasattr(item, "__required_keys__")  # of typing or typing_extensions
 
 
 def _is_required(field: "dataclasses.Field[Any]") -> bool:

@@ -1,4 +1,4 @@
-"""`@app.job(batch=…)`: makes a function the handler of a kind whose jobs it is given many at a time."""
+"""`@app.job(batch=…)`: makes a function the handler of a kind, called with many jobs at a time."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 from fenceline.client.arguments import CONTEXT
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.handler import Handler
-from fenceline.client.handler_parts import Batch
 from fenceline.client.job import Job
 
 if TYPE_CHECKING:
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Where nobody says: long enough for a flood of jobs to come together, too short to be noticed.
+#: The default: long enough for a flood of jobs to gather, too short to be noticed.
 WAIT_SECONDS = 0.1
-#: All of a batch are held, noted and ended at once.
+#: All jobs of a batch are held, recorded and ended together.
 MAX_SIZE = 1000
 MAX_WAIT_SECONDS = 60.0
 
 
 class BatchHandler(Handler[[T], Any]):
-    """A handler that is given many jobs at a time; each of them is enqueued as those of any other kind."""
+    """A handler that is called with many jobs at a time; they are enqueued one by one, like those of any other kind."""
 
     async def enqueue_many(
         self, many: Iterable[T | Mapping[str, Any]], each: Iterable[EnqueueOptions] | None = None
@@ -48,9 +47,7 @@ class BatchHandler(Handler[[T], Any]):
 
 
 class BatchDecorator:
-    """What `@app.job(batch=…)` gives: it decorates a function that takes a list of `BatchItem`, and before it `ctx`, if
-    it wants one.
-    """
+    """`@app.job(batch=…)`: decorates a function that takes a list of `BatchItem`, and first `ctx` if it wants one."""
 
     def __init__(self, register: Callable[..., Any]) -> None:
         self._register = register
@@ -71,8 +68,8 @@ class BatchDecorator:
         return self._register(function, BatchHandler, inspect.currentframe())
 
 
-def checked_batch(size: int, wait_seconds: float, *, isolated: bool, validate: Any) -> Batch:
-    """Raises ValueError, TypeError: what cannot be done for many jobs at a time."""
+def check_batch(size: int, wait_seconds: float, *, isolated: bool, validate: Any) -> None:
+    """Raises ValueError, or TypeError for what cannot be done for many jobs at a time."""
     if not 1 <= size <= MAX_SIZE or size != int(size):
         raise ValueError(f"batch={size!r} is out of range: use 1 to {MAX_SIZE} jobs")
     if not 0 <= wait_seconds <= MAX_WAIT_SECONDS:
@@ -84,7 +81,6 @@ def checked_batch(size: int, wait_seconds: float, *, isolated: bool, validate: A
         )
     if validate is not None:
         raise TypeError("batch= and validate= exclude each other: let the type of the items check itself")
-    return Batch(size, float(wait_seconds))
 
 
 def _check_context(function: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""The codec of an app that is given none: keys from the environment."""
+"""The codec of an app that was given none: with the keys in the environment."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Providers that turn the identity named on a job into temporary credentials, where the job runs, just before it does.
+"""Providers that turn the identity named on a job into temporary credentials, on the worker, just before it runs.
 
 Give one to the app: `Fenceline(credentials=FileCredentials("/run/secrets/{identity}.json"))`. What it returns is a
 mapping; the handler reads it as `ctx.credentials["…"]`. Credentials are never stored and never logged.
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from fenceline.errors import FencelineError
 
-#: Parts separated by slashes. None begins with a dot or a hyphen: it is no way up, no hidden file, no option.
+#: Parts separated by slashes. None starts with a dot or a hyphen: no way up, no hidden files, no options.
 SAFE = re.compile(r"[A-Za-z0-9_:@=+][A-Za-z0-9_.:@=+-]*(/[A-Za-z0-9_:@=+][A-Za-z0-9_.:@=+-]*)*")
 
 
@@ -28,7 +28,7 @@ class CredentialProvider(Protocol):
     """What `Fenceline(credentials=…)` takes: any object with this verb."""
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:
-        """Temporary credentials for an identity, which a job of this `tenant` and `kind` asks for.
+        """Temporary credentials for an identity that a job of this `tenant` and `kind` names.
 
         Whatever it raises fails the attempt, with code `credentials`.
         """
@@ -41,7 +41,7 @@ class StaticCredentials:
     def __init__(self, by_identity: Mapping[str, Mapping[str, Any]]) -> None:
         self._by_identity = by_identity
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         try:
             return self._by_identity[identity]
         except KeyError:
@@ -57,7 +57,7 @@ class EnvironmentCredentials:
     def __init__(self, prefix: str = "FENCELINE_IDENTITY_") -> None:
         self._prefix = prefix
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         start = self._prefix + re.sub(r"[^A-Za-z0-9]", "_", identity).upper() + "__"
         found = {name[len(start) :].lower(): value for name, value in os.environ.items() if name.startswith(start)}
         found = {name: value for name, value in found.items() if name and "__" not in name}  # another identity's
@@ -67,13 +67,13 @@ class EnvironmentCredentials:
 
 
 class FileCredentials:
-    """From a JSON file per identity, read anew for each attempt, as secret stores mount and rotate them."""
+    """From a JSON file per identity, read again for each attempt, because secret stores rotate them."""
 
     def __init__(self, path: str) -> None:
-        """`path` has `{identity}` in it, and may have `{tenant}`."""
+        """`path` contains `{identity}`, and may contain `{tenant}`."""
         self._path = path
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         path = Path(_fill(self._path, identity, tenant))
         values: dict[str, Any] = json.loads(await asyncio.to_thread(path.read_text))
         return values
@@ -82,14 +82,14 @@ class FileCredentials:
 class CommandCredentials:
     """From a command that prints JSON, as credential helpers do. `{identity}` and `{tenant}` are replaced in it.
 
-    What it prints to standard error is dropped: nobody knows whether it is fit for a log.
+    Its standard error is dropped: it may not be fit for a log.
     """
 
     def __init__(self, command: Sequence[str], *, timeout_seconds: float = 30.0) -> None:
         self._command = tuple(command)
         self._timeout_seconds = timeout_seconds
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         arguments = [_fill(part, identity, tenant) for part in self._command]
         process = await asyncio.create_subprocess_exec(*arguments, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL)
         try:
@@ -118,21 +118,21 @@ class AwsStsCredentials:
         return await asyncio.to_thread(self._assume, identity, session)
 
     def _assume(self, role: str, session: str) -> Mapping[str, Any]:
-        import boto3  # type: ignore[import-untyped]
+        import boto3  # type: ignore[import-untyped]  # it has no hints
 
         client = boto3.client("sts", region_name=self._region)
         answer = client.assume_role(RoleArn=role, RoleSessionName=session, DurationSeconds=self._duration_seconds)
-        given = answer["Credentials"]
+        found = answer["Credentials"]
         return {
-            "aws_access_key_id": given["AccessKeyId"],
-            "aws_secret_access_key": given["SecretAccessKey"],
-            "aws_session_token": given["SessionToken"],
-            "expiration": given["Expiration"],
+            "aws_access_key_id": found["AccessKeyId"],
+            "aws_secret_access_key": found["SecretAccessKey"],
+            "aws_session_token": found["SessionToken"],
+            "expiration": found["Expiration"],
         }
 
 
 def _fill(template: str, identity: str, tenant: str) -> str:
-    """Raises UnknownIdentity when one of them has no place in a path or a command."""
+    """Raises UnknownIdentity if one of them cannot be part of a path or a command."""
     for name in (identity, tenant):
         if not SAFE.fullmatch(name):
             raise UnknownIdentity(f"{name!r} cannot be part of a path or a command")

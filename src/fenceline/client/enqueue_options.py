@@ -1,7 +1,8 @@
 """The options of an enqueue, named as in HTTP's enqueue body."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, Protocol, TypedDict
 
 from fenceline.client.arguments import to_json
@@ -10,14 +11,14 @@ from fenceline.model.retry import Retry, as_settings
 
 
 class HasId(Protocol):
-    """A job's handle, async or sync, or its record."""
+    """A handle of a job, async or sync, or its record."""
 
     @property
     def id(self) -> str: ...
 
 
 class HasMembers(Protocol):
-    """A group: to wait for all of its jobs."""
+    """A group, to wait for all of its jobs."""
 
     @property
     def name(self) -> str: ...
@@ -102,49 +103,40 @@ def encode_options(
 ) -> str:
     """The options as JSON text, without the connection; times must name their zone.
 
-    `actor_role`: of whoever asks over HTTP. It counts where an identity is named (see check_identity).
-    `is_transaction`: the enqueue is a transaction of its own, unless the options bring a connection; then an answer
-    with another job (`dedupe_key`) need not be guarded until the commit.
+    `actor_role`: the role of the caller over HTTP; it matters where an identity is named (see check_identity).
+    `is_transaction`: the enqueue commits by itself, unless the options bring a connection. Then an existing job that
+    its `dedupe_key` finds need not be guarded until the commit.
     """
     if not options and traceparent is None:
         return "{}"
-    _refuse_unknown(options)
+    if unknown := options.keys() - KNOWN:
+        raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
     values: dict[str, Any] = {
-        name: value for name, value in options.items() if name not in {"connection", "actor"} and value is not None
+        name: _ENCODERS[name](value) if name in _ENCODERS else value
+        for name, value in options.items()
+        if name not in {"connection", "actor"} and value is not None
     }
-    more = {"traceparent": traceparent, "actor_role": actor_role if "identity" in values else None}
-    values |= {name: value for name, value in more.items() if value is not None}
-    if not values:
-        return "{}"
-    values |= _guard(options, is_transaction=is_transaction)
-    for name in values.keys() & {"run_at", "expires_at"}:
-        values[name] = _encode_moment(name, values[name])
-    if isinstance(values.get("run_in"), timedelta):
-        values["run_in"] = values["run_in"].total_seconds()
+    added = {"traceparent": traceparent, "actor_role": actor_role if "identity" in values else None}
+    values |= {name: value for name, value in added.items() if value is not None}
+    if is_transaction and "dedupe_key" in values and options.get("connection") is None:
+        values["autocommit"] = True
     if "retry" in values:
-        try:
-            values = as_settings(values.pop("retry")) | values
-        except ValueError as error:
-            raise InvalidOption(str(error)) from None
-    if "after" in values:
-        values["after"] = _encode_after(values["after"])
-    if "requires_hash" in values:
-        values["requires_hash"] = _encode_hash(values["requires_hash"])
+        values = values.pop("retry") | values
     try:
         return to_json(values)
     except ValueError as error:
         raise InvalidOption(f"options cannot be written as JSON: {error}") from error
 
 
-def _guard(options: EnqueueOptions, *, is_transaction: bool) -> dict[str, bool]:
-    by_key = is_transaction and options.get("dedupe_key") is not None and options.get("connection") is None
-    return {"autocommit": True} if by_key else {}
+def _encode_retry(retry: Retry | int) -> dict[str, Any]:
+    try:
+        return as_settings(retry)
+    except ValueError as error:
+        raise InvalidOption(str(error)) from None
 
 
-def _refuse_unknown(options: EnqueueOptions) -> None:
-    unknown = options.keys() - KNOWN
-    if unknown:
-        raise InvalidOption(f"unknown option {', '.join(sorted(unknown))}: use {', '.join(sorted(KNOWN))}")
+def _encode_delay(delay: Any) -> Any:
+    return delay.total_seconds() if isinstance(delay, timedelta) else delay
 
 
 def _encode_hash(required: Any) -> Any:
@@ -170,9 +162,20 @@ def _encode_after(after: Any) -> Any:
         return {"group": after.name}
     if isinstance(after, Mapping):
         return {**after, "jobs": _encode_after(after["jobs"])} if "jobs" in after else after
-    # A string is a sequence of strings too, and one job is easily given for many.
+    # A string is a sequence of strings too, and a single job may stand for a list.
     jobs = [after] if isinstance(after, str) or not isinstance(after, Iterable) else after
     try:
         return [job if isinstance(job, str) else job.id for job in jobs]
     except AttributeError as error:
         raise InvalidOption(f"after {after!r:.200} does not name jobs: use handles or ids") from error
+
+
+#: Options whose values JSON has no form for.
+_ENCODERS: Mapping[str, Callable[[Any], Any]] = {
+    "run_at": partial(_encode_moment, "run_at"),
+    "expires_at": partial(_encode_moment, "expires_at"),
+    "run_in": _encode_delay,
+    "retry": _encode_retry,
+    "after": _encode_after,
+    "requires_hash": _encode_hash,
+}

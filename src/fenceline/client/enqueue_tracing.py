@@ -1,6 +1,6 @@
-"""OpenTelemetry at the enqueue: a span around it, whose context travels with the job. Needs the extra `otel`.
+"""A span of OpenTelemetry around an enqueue, whose context travels with the job. Needs the extra `otel`.
 
-Off, it costs one look into a dictionary: without an SDK that the program has configured there is nobody to tell.
+Without an SDK configured by the program it is off, and costs one dictionary lookup.
 """
 
 import sys
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-#: What one enqueue hands on: the W3C trace context, or None.
+#: When tracing is off. The value of a span is the W3C trace context for the job, or None.
 NO_TRACE: AbstractContextManager[str | None] = nullcontext(None)
 
 
@@ -17,12 +17,12 @@ def is_tracing() -> bool:
     trace: Any = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return False
-    # The API's own providers do nothing; the SDK's, and those of vendors, are other classes.
+    # The API's own providers do nothing; those of the SDK and of vendors are other classes.
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider | trace.NoOpTracerProvider)
 
 
 def is_on(wanted: bool | None) -> bool:  # noqa: FBT001 - the state itself
-    """`wanted`: what the app says; None leaves it to the program's configuration."""
+    """`wanted`: the app's setting; None: whether the program has configured an SDK."""
     return is_tracing() if wanted is None else wanted
 
 

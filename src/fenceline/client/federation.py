@@ -1,8 +1,8 @@
-"""Providers that exchange the token of the workload itself for temporary credentials of a cloud, without stored keys.
+"""Providers that exchange the workload's own token for temporary credentials of a cloud, without stored keys.
 
-The token is one that the platform gives to the process: of a Kubernetes service account, of a CI run, of a metadata
-server. Each exchange is one or two requests, so they are made here with httpx (extras `gcp`, `azure`): the clouds' own
-libraries bring 27 MB each, block the thread, and ask more than what is needed.
+The platform gives that token to the process: a Kubernetes service account, a CI run, a metadata server. An exchange is
+one or two requests, made here with httpx (extras `gcp`, `azure`): the clouds' own libraries are 27 MB each, block the
+thread, and request more than is needed.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from fenceline.client.credential_providers import UnknownIdentity
 
-#: A file that is read anew for each exchange, because the platform rotates it, or a function that gets the token.
+#: A file, read again for each exchange because the platform rotates it, or a function that gets the token.
 TokenSource = str | Path | Callable[[], Awaitable[str]]
 
 EMAIL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*@[A-Za-z0-9][A-Za-z0-9.-]*")
@@ -26,7 +26,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class ExchangeRefused(UnknownIdentity):
-    """A token service refused the exchange. The text has its error code, and nothing else of its answer."""
+    """A token service refused the exchange. The text has its error code and nothing else of the response."""
 
 
 class GcpFederatedCredentials:
@@ -48,7 +48,7 @@ class GcpFederatedCredentials:
         *,
         scopes: Sequence[str] = ("https://www.googleapis.com/auth/cloud-platform",),
         lifetime_seconds: int = 900,
-        subject_token_type: str = "urn:ietf:params:oauth:token-type:jwt",  # noqa: S107 - the name of a sort of tokens
+        subject_token_type: str = "urn:ietf:params:oauth:token-type:jwt",  # noqa: S107 - a type of token
         sts_url: str = "https://sts.googleapis.com/v1/token",
         iam_url: str = "https://iamcredentials.googleapis.com",
         timeout_seconds: float = 30.0,
@@ -62,7 +62,7 @@ class GcpFederatedCredentials:
         self._iam_url = _safe_url(iam_url).rstrip("/")
         self._timeout_seconds = timeout_seconds
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         if identity != self._audience and not EMAIL.fullmatch(identity):
             raise UnknownIdentity(f"{identity!r} is neither the e-mail of a service account nor the audience")
         federated = await self._exchange()
@@ -96,8 +96,8 @@ class GcpFederatedCredentials:
 class AzureFederatedCredentials:
     """From Microsoft Entra by a federated credential of an application or a managed identity. Needs the extra `azure`.
 
-    The identity is the client id (a GUID). The handler finds `access_token` (a bearer token) and `expiration`. What is
-    not given comes from where Azure's workload identity webhook puts it: `AZURE_TENANT_ID`,
+    The identity is the client id (a GUID). The handler finds `access_token` (a bearer token) and `expiration`. The
+    defaults come from the variables that Azure's workload identity webhook sets: `AZURE_TENANT_ID`,
     `AZURE_FEDERATED_TOKEN_FILE`, `AZURE_AUTHORITY_HOST`.
     """
 
@@ -119,7 +119,7 @@ class AzureFederatedCredentials:
         self._url = f"{_safe_url(host).rstrip('/')}/{self._tenant_id}/oauth2/v2.0/token"
         self._timeout_seconds = timeout_seconds
 
-    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - as asked
+    async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:  # noqa: ARG002 - the protocol
         if not GUID.fullmatch(identity):
             raise UnknownIdentity(f"{identity!r} is not a client id: use a GUID")
         answer = await _ask(
@@ -144,7 +144,7 @@ def _given(value: str | None, name: str, variable: str) -> str:
 
 
 def _safe_url(url: str) -> str:
-    """Tokens do not travel in clear, but on this very machine. Raises ValueError."""
+    """Tokens travel in clear text on this machine only. Raises ValueError."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
         raise ValueError(f"{url!r} must start with https://")
@@ -158,7 +158,7 @@ async def _read_token(source: TokenSource) -> str:
 
 
 async def _ask(url: str, timeout_seconds: float, **request: Any) -> dict[str, Any]:
-    """Raises ExchangeRefused; httpx.TransportError when nobody answers."""
+    """Raises ExchangeRefused, or httpx.TransportError if nobody answers."""
     import httpx  # noqa: PLC0415 - an extra
 
     async with httpx.AsyncClient(timeout=timeout_seconds) as client:
@@ -172,7 +172,7 @@ async def _ask(url: str, timeout_seconds: float, **request: Any) -> dict[str, An
 
 
 def _error_code(response: Any) -> str:
-    """The code of an OAuth error, or the status of one of Google's; the rest of the answer may quote what was sent."""
+    """The code of an OAuth error, or the status of one of Google's. The rest of the response may quote the request."""
     try:
         error = response.json()["error"]
         code = error if isinstance(error, str) else error["status"]

@@ -4,12 +4,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-#: What a finalizer may ask for, by the names of its parameters.
+#: The parameters that a finalizer may have.
 PARAMETERS = ("conn", "connection", "ctx", "job", "result", "args")
 
 
 class Finalizer:
-    """A function that is given what its parameters name."""
+    """A function that gets what its parameters name."""
 
     def __init__(self, kind: str, function: Callable[..., Any]) -> None:
         parameters = inspect.signature(function).parameters
@@ -25,7 +25,7 @@ class Finalizer:
         self._wants = tuple(parameters)
 
     def __call__(self, *, connection: Any, ctx: Any, result: Any) -> Any:
-        given = {"conn": connection, "connection": connection, "ctx": ctx, "job": ctx.job, "result": result}
+        values = {"conn": connection, "connection": connection, "ctx": ctx, "job": ctx.job, "result": result}
         if "args" in self._wants:
-            given["args"] = ctx.job.args
-        return self._function(**{name: given[name] for name in self._wants})
+            values["args"] = ctx.job.args
+        return self._function(**{name: values[name] for name in self._wants})

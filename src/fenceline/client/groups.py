@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from uuid import uuid4
+
+from typing_extensions import TypeVar
 
 from fenceline.client.arguments import encode_plain
 from fenceline.client.enqueue_options import EnqueueOptions, encode_options
@@ -18,7 +20,7 @@ from fenceline.runtime.database import GetDatabase
 if TYPE_CHECKING:
     from fenceline.client.handler import Handler
 
-R = TypeVar("R")
+R = TypeVar("R", default=Any)
 
 
 class Group:
@@ -29,8 +31,8 @@ class Group:
                 await g.enqueue(subtask, {"part": part})
             await g.then(synthesize, policy="always")      # runs when all of them have ended
 
-    If the block raises, nothing is enqueued. Handles have their ids after the block; inside, they can be named in
-    `after=`. A job that is enqueued later waits for the whole group with `after={"group": g.name}`.
+    If the block raises, nothing is enqueued. Handles get their ids when the block ends; inside it, they can be used in
+    `after=`. A job that is enqueued later can wait for the whole group with `after={"group": g.name}`.
     """
 
     def __init__(
@@ -72,24 +74,13 @@ class Group:
             calls.enqueue.enqueue_jobs(specs, actor=self._actor or database.actor), self._connection
         )
         for (job, _spec), (job_id, created) in zip(collected, made, strict=True):
-            job._enqueued(job_id, created=created)  # noqa: SLF001 - a job of this group's
+            job._enqueued(job_id, created=created)  # noqa: SLF001 - made by this group
         self._specs, self._followers = [], []
         self._is_over = True
 
-    @overload
     async def enqueue(
-        self, kind: "Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> Job[R]: ...
-    @overload
-    async def enqueue(
-        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> Job[Any]: ...
-    async def enqueue(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> Job[Any]:
+        self, kind: "str | Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[R]:
         """Add a job to the group. Raises InvalidArgs, InvalidOption."""
         job, spec = self._make(kind, args, options, f"j{len(self._specs)}")
         spec["group"] = self.name
@@ -97,52 +88,23 @@ class Group:
         self.jobs.append(job)
         return job
 
-    @overload
     async def enqueue_many(
-        self, kind: "Handler[..., R]", many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[Job[R]]: ...
-    @overload
-    async def enqueue_many(
-        self, kind: str, many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[Job[Any]]: ...
-    async def enqueue_many(
-        self,
-        kind: "str | Handler[..., Any]",
-        many: Sequence[Mapping[str, Any]],
-        **options: Unpack[EnqueueOptions],
-    ) -> list[Job[Any]]:
+        self, kind: "str | Handler[..., R]", many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job[R]]:
         """Add a job per mapping of args."""
         return [await self.enqueue(kind, args, **options) for args in many]
 
-    @overload
     async def then(
         self,
-        kind: "Handler[..., R]",
+        kind: "str | Handler[..., R]",
         args: Mapping[str, Any] | None = None,
         *,
         policy: Literal["success", "always"] = "success",
         **options: Unpack[EnqueueOptions],
-    ) -> Job[R]: ...
-    @overload
-    async def then(
-        self,
-        kind: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        policy: Literal["success", "always"] = "success",
-        **options: Unpack[EnqueueOptions],
-    ) -> Job[Any]: ...
-    async def then(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        *,
-        policy: Literal["success", "always"] = "success",
-        **options: Unpack[EnqueueOptions],
-    ) -> Job[Any]:
+    ) -> Job[R]:
         """Add a job that runs when all jobs of the group have ended; `ctx.parents` tells it how.
 
-        `policy`: "success" cancels it as soon as one of them fails, "always" runs it whatever became of them.
+        `policy`: "success" cancels it as soon as one of them fails, "always" runs it however they ended.
         """
         if "after" in options:
             raise InvalidOption("after= cannot be used here: a job that follows a group waits for the group")
@@ -155,7 +117,7 @@ class Group:
     async def wait(self, timeout: float | None = None) -> list[Status]:
         """Wait until every job of the group has ended, and return how, in their order.
 
-        Not those that follow it. Raises TimeoutError, NotFound.
+        Does not wait for those that follow it. Raises TimeoutError, NotFound.
         """
         ids = [parse_id(job.id) for job in self.jobs]
         outcomes = await self._get_database().wait_all(ids, timeout)
@@ -167,30 +129,25 @@ class Group:
     def _make(
         self, kind: "str | Handler[..., Any]", args: Mapping[str, Any] | None, options: EnqueueOptions, ref: str
     ) -> tuple[Job[Any], dict[str, Any]]:
-        handler = self._handlers.get(kind) if isinstance(kind, str) else kind
-        name = kind if isinstance(kind, str) else kind.kind
         if self._is_over:
             raise InvalidOption(f"the block of group {self.name!r} has ended: a job can only follow it, with after=")
-        if "connection" in options:
-            raise InvalidOption("the jobs of a group are enqueued together: give the connection to app.group()")
-        if "actor" in options:
-            raise InvalidOption("the jobs of a group are enqueued together: give the actor to app.group()")
+        for name in options.keys() & {"connection", "actor"}:
+            raise InvalidOption(f"the jobs of a group are enqueued together: give the {name} to app.group()")
         if options.get("tenant", self._tenant) != self._tenant:
             raise InvalidOption("the jobs of a group belong to one tenant: name it in app.group(tenant=…)")
         if options.get("after") is self:
             raise InvalidOption("a job of a group cannot wait for the group itself: use then()")
         if self._tenant is not None:
             options = {**options, "tenant": self._tenant}
-        given = {} if args is None else args
-        text = encode_plain(name, given) if handler is None else handler_parts(handler).encode_many_args([given])[0]
-        if handler is not None and handler_parts(handler).snapshot_provider is not None and "snapshot" not in options:
-            options = {
-                **options,
-                "snapshot": handler_parts(handler).current_snapshot(handler_parts(handler).arguments.decode(text)),
-            }
-        defaults = None if handler is None else handler_parts(handler).defaults
-        arguments = None if handler is None else handler_parts(handler).arguments
-        return (
-            Job(self._get_database, None, arguments=arguments, ref=ref),
-            calls.enqueue.job_spec(name, text, encode_options(options), defaults, ref=ref),
-        )
+        handler = self._handlers.get(kind) if isinstance(kind, str) else kind
+        if handler is None:
+            spec = calls.enqueue.job_spec(
+                str(kind), encode_plain(str(kind), args), encode_options(options), None, ref=ref
+            )
+            return Job(self._get_database, None, ref=ref), spec
+        parts = handler_parts(handler)
+        text = parts.encode_args({} if args is None else args)
+        chosen = encode_options(parts.with_snapshot(options, text))
+        name = kind if isinstance(kind, str) else kind.kind
+        spec = calls.enqueue.job_spec(name, text, chosen, parts.defaults, ref=ref)
+        return Job(self._get_database, None, arguments=parts.arguments, ref=ref), spec

@@ -1,4 +1,4 @@
-"""Handlers as `@app.job` registers them: functions, and the places their jobs are enqueued from."""
+"""Handlers as `@app.job` registers them: they run a function, and enqueue its jobs."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from fenceline.client.job import Job
 from fenceline.client.sync_enqueuer import SyncEnqueuer
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.client.app import App
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -23,11 +23,11 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class Handler(Generic[P, R]):
-    """A registered handler: still a function, and the place its jobs are enqueued from."""
+    """A registered handler: it can still be called like the function, and enqueues its jobs."""
 
     def __init__(
         self,
-        app: "Fenceline",
+        app: "App",
         function: Callable[..., Any],
         *,
         kind: str,
@@ -38,13 +38,13 @@ class Handler(Generic[P, R]):
         extra_args = settings.extra_args or app_parts(app).extra_args
         arguments_of = Arguments if settings.batch is None else BatchArguments
         arguments = arguments_of(kind, function, local_names, ignores_extra=extra_args == "ignore")
-        self._parts = HandlerParts(kind, function, arguments, settings)
+        self._parts = HandlerParts(kind=kind, function=function, arguments=arguments, **vars(settings))
         self._app = app
         self.__doc__ = function.__doc__
         self._plain = self.options()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, without the queue, with a context of your own if it takes one: in tests, say."""
+        """Call the function itself, without the queue, as in tests. If it takes a context, pass your own."""
         return self._parts.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -57,7 +57,7 @@ class Handler(Generic[P, R]):
             async def publish(conn, job, result):
                 await conn.execute("update document set rows = $1 where job = $2", result["rows"], job.id)
 
-        It is given what its parameters name: conn (or connection), job, result, args, ctx. `async def` gets an asyncpg
+        It gets what its parameters name: conn (or connection), job, result, args, ctx. `async def` gets an asyncpg
         connection, `def` one of psycopg. What it raises fails the attempt.
         """
         if self._parts.finalizer is not None:
@@ -66,11 +66,10 @@ class Handler(Generic[P, R]):
         return function
 
     def snapshot(self, function: FunctionT) -> FunctionT:
-        """Register what tells the current configuration of this kind, as JSON, from a job's args.
+        """Register a function that returns the current configuration of this kind, as JSON, for a job's args.
 
-        It is called at enqueue, where it fills `snapshot`, and before a job with `requires_hash` runs: if the
-        configuration is not the one that was planned any more, the job fails (code `plan_hash_mismatch`) and nothing
-        runs.
+        It is called at enqueue, to fill `snapshot`, and before a job with `requires_hash` runs: if the configuration
+        has changed since it was planned, the job fails (code `plan_hash_mismatch`) without running.
         """
         if inspect.iscoroutinefunction(function):
             raise TypeError(f"snapshot {function.__qualname__} is async: blocking code enqueues too, so use a def")
@@ -78,16 +77,8 @@ class Handler(Generic[P, R]):
         return function
 
     def options(self, **options: Unpack[EnqueueOptions]) -> "OptionedEnqueuer[P, R]":
-        """The enqueue verbs with options for the jobs they make."""
-        parts = self._parts
-        return OptionedEnqueuer(
-            self._app,
-            parts.arguments,
-            defaults=parts.defaults,
-            validate=parts.validate,
-            snapshot_provider=lambda: parts.snapshot_provider,
-            options=options,
-        )
+        """The enqueue verbs, with options for their jobs."""
+        return OptionedEnqueuer(self._app, self._parts, options)
 
     async def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job[R]:
         """Enqueue one job with the handler's arguments, and return its handle. Raises InvalidArgs."""
@@ -110,34 +101,11 @@ class OptionedEnqueuer(Enqueuer[P, R]):
 
     __slots__ = ("_app",)
 
-    def __init__(
-        self,
-        app: "Fenceline",
-        arguments: Arguments,
-        *,
-        defaults: str | None,
-        validate: Callable[..., object] | None,
-        snapshot_provider: Callable[[], Callable[..., Any] | None],
-        options: EnqueueOptions,
-    ) -> None:
-        super().__init__(
-            app_parts(app).database,
-            arguments,
-            defaults=defaults,
-            validate=validate,
-            snapshot_provider=snapshot_provider,
-            options=options,
-        )
+    def __init__(self, app: "App", parts: HandlerParts, options: EnqueueOptions) -> None:
+        super().__init__(app_parts(app).database, parts, options)
         self._app = app
 
     @property
     def sync(self) -> SyncEnqueuer[P, R]:
         """The same verbs, with these options, for blocking code."""
-        return SyncEnqueuer(
-            app_parts(self._app).sync_database,
-            self._arguments,
-            defaults=self._defaults,
-            validate=self._validate,
-            snapshot_provider=self._snapshot_provider,
-            options=self._options,
-        )
+        return SyncEnqueuer(app_parts(self._app).sync_database, self._parts, self._options)

@@ -1,14 +1,11 @@
-"""One job, by its handle.
-
-The blocking twin, `sync_job.py`, is generated from this file by `scripts/generate_sync.py`; a test compares them. So
-everything here goes through a `Database` and awaits nothing else.
-"""
+"""One job, by its handle."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar
 from uuid import uuid4
 
 from fenceline.client.arguments import Arguments, encode_payload
+from fenceline.client.verbs import Verbs
 from fenceline.client.watching import watch_job
 from fenceline.database import calls
 from fenceline.errors import JobCancelled, JobFailed, NotFound, WrongStatus
@@ -25,21 +22,20 @@ from fenceline.model.job import (
     StepRecord,
 )
 from fenceline.model.public_id import format_id, parse_id
-from fenceline.model.records import AttemptRecord, JobEvent
+from fenceline.model.records import AttemptRecord, JobEvent, WatchEvent
 from fenceline.model.status import Status
-from fenceline.model.watched import WatchEvent
 from fenceline.runtime.database import GetDatabase
 
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Job(Generic[R_co]):
-    """A handle to one job: cheap to make, holds no state but the job's id.
+class Job(Verbs, Generic[R_co]):
+    """A handle to one job: cheap to make, and without state but the job's id.
 
-    `created` is False when an enqueue returned a job that was there before (dedupe key, idempotency key).
+    `created` is False if an enqueue returned an existing job (dedupe key, idempotency key).
     """
 
-    __slots__ = ("_arguments", "_get_database", "_known_id", "_ref", "created")
+    __slots__ = ("_arguments", "_known_id", "_ref", "created")
 
     def __init__(
         self,
@@ -50,8 +46,8 @@ class Job(Generic[R_co]):
         arguments: Arguments | None = None,
         ref: str | None = None,
     ) -> None:
-        """`job_id` None: it is still to be enqueued, with its group, where it goes by `ref`."""
-        self._get_database = get_database
+        """`job_id` None: it is enqueued later, with its group, which calls it `ref`."""
+        self._get_database = get_database  # not by super(): an enqueue may return tens of thousands
         self._known_id = job_id
         self._ref = ref
         self._arguments = arguments
@@ -69,7 +65,7 @@ class Job(Generic[R_co]):
         return self._known_id
 
     def _enqueued(self, job_id: int, *, created: bool) -> None:
-        """The group's block has ended, and the job is there."""
+        """The block of its group has ended, and the job exists."""
         self._known_id = job_id
         self.created = created
 
@@ -83,8 +79,8 @@ class Job(Generic[R_co]):
         return hash(self.id)
 
     async def get(self) -> JobRecord:
-        """Everything that is known of the job now. Raises NotFound."""
-        record = await self._get_database().call(calls.jobs.describe_job(self._job_id))
+        """Everything known about the job now. Raises NotFound."""
+        record = await self._call(calls.jobs.describe_job(self._job_id))
         if record is None:
             raise NotFound(f"job {self.id} does not exist")
         return record
@@ -95,7 +91,7 @@ class Job(Generic[R_co]):
         >>> print((await job.explain()).text)
         No live worker serves lane default (0 live in all).
         """
-        return await self._get_database().call(calls.job_records.explain_job(self._job_id))
+        return await self._call(calls.job_records.explain_job(self._job_id))
 
     async def status(self) -> Status:
         """The job's status now. Raises NotFound."""
@@ -119,7 +115,7 @@ class Job(Generic[R_co]):
                 error=outcome.error,
             )
         if self._arguments is None:
-            return outcome.result  # type: ignore[no-any-return]  # by name: the result is whatever JSON it is
+            return outcome.result  # type: ignore[no-any-return]  # enqueued by name: any JSON
         return self._arguments.decode_result(outcome.result)  # type: ignore[no-any-return]  # checked by pydantic
 
     async def cancel(
@@ -135,10 +131,10 @@ class Job(Generic[R_co]):
         The handler has `grace_seconds` (30 by default) to do so; with `force` it loses its claim at once. Returns the
         status afterwards. Raises WrongStatus if the job has ended.
         """
-        return await self._get_database().call(
+        return await self._call(
             calls.jobs.cancel_job(
                 self._job_id,
-                actor=actor or self._get_database().actor,
+                actor=self._actor(actor),
                 reason=reason,
                 force=force,
                 grace_seconds=grace_seconds,
@@ -146,69 +142,54 @@ class Job(Generic[R_co]):
         )
 
     async def approve(self, reason: str | None = None, *, actor: str | None = None) -> Status:
-        """Let a job go on that awaits approval. Raises WrongStatus."""
-        return await self._get_database().call(
-            calls.jobs.approve_job(self._job_id, actor=actor or self._get_database().actor, reason=reason)
-        )
+        """Let a job that awaits approval go on. Raises WrongStatus."""
+        return await self._call(calls.jobs.approve_job(self._job_id, actor=self._actor(actor), reason=reason))
 
     async def reject(self, reason: str | None = None, *, actor: str | None = None) -> Status:
         """End a job that awaits approval. Raises WrongStatus."""
-        return await self._get_database().call(
-            calls.jobs.reject_job(self._job_id, actor=actor or self._get_database().actor, reason=reason)
-        )
+        return await self._call(calls.jobs.reject_job(self._job_id, actor=self._actor(actor), reason=reason))
 
     async def retry(self, *, actor: str | None = None) -> "Job[R_co]":
         """Run a finished job again, as a new job with the same args and snapshot. Raises WrongStatus."""
-        job_id = await self._get_database().call(
-            calls.jobs.retry_job(self._job_id, actor=actor or self._get_database().actor)
-        )
+        job_id = await self._call(calls.jobs.retry_job(self._job_id, actor=self._actor(actor)))
         return Job(self._get_database, job_id, arguments=self._arguments)
 
     async def reprioritise(self, priority: int, *, actor: str | None = None) -> int:
         """Change the priority of a job that no worker holds; returns the one it had. Raises WrongStatus."""
-        return await self._get_database().call(
-            calls.jobs.reprioritise_job(self._job_id, priority, actor=actor or self._get_database().actor)
-        )
+        return await self._call(calls.jobs.reprioritise_job(self._job_id, priority, actor=self._actor(actor)))
 
     async def run_now(self, reason: str | None = None, *, actor: str | None = None) -> None:
-        """Let a job go on at once that is scheduled, or waits for its retry. Raises WrongStatus."""
-        await self._get_database().call(
-            calls.jobs.run_job_now(self._job_id, actor=actor or self._get_database().actor, reason=reason)
-        )
+        """Let a job that is scheduled, or waits for its retry, go on at once. Raises WrongStatus."""
+        await self._call(calls.jobs.run_job_now(self._job_id, actor=self._actor(actor), reason=reason))
 
     async def signal(
         self, name: str, payload: Any = None, *, actor: str | None = None, connection: Any = None
     ) -> Status:
-        """Send a signal to the job's handler (`ctx.wait_for`), now or for when it waits; the status afterwards.
+        """Send a signal to the job's handler (`ctx.wait_for`), kept until it is waited for; returns the status.
 
-        `connection`: in a transaction of yours, as for enqueue. Raises WrongStatus when the job is over, InvalidArgs
-        when the payload has no form in JSON, Limited when 1000 signals wait to be taken.
+        `connection`: in your transaction, as for an enqueue. Raises WrongStatus if the job has ended, InvalidArgs if
+        the payload cannot be written as JSON, Limited if 1000 signals are waiting to be taken.
         """
         text = None if payload is None else encode_payload(name, payload)
-        database = self._get_database()
-        call = calls.jobs.signal_job(self._job_id, name, text, actor=actor or database.actor, request_id=uuid4())
-        return await database.call(call, connection)
+        call = calls.jobs.signal_job(self._job_id, name, text, actor=self._actor(actor), request_id=uuid4())
+        return await self._call(call, connection)
 
     async def move(self, lane: str, reason: str | None = None, *, actor: str | None = None) -> str:
         """Move a job that no worker holds to another lane; returns the one it was in. Raises WrongStatus."""
-        return await self._get_database().call(
-            calls.jobs.move_job(self._job_id, lane, actor=actor or self._get_database().actor, reason=reason)
-        )
+        return await self._call(calls.jobs.move_job(self._job_id, lane, actor=self._actor(actor), reason=reason))
 
     async def delete(self, *, actor: str | None = None) -> None:
-        """Forget a finished job and all that is kept of it. Raises WrongStatus."""
-        await self._get_database().call(calls.jobs.delete_job(self._job_id, actor=actor or self._get_database().actor))
+        """Delete a finished job and everything kept about it. Raises WrongStatus."""
+        await self._call(calls.jobs.delete_job(self._job_id, actor=self._actor(actor)))
 
     async def erase_args(self, reason: str | None = None, *, actor: str | None = None) -> None:
-        """Replace the args of a finished job by a marker; it cannot be retried afterwards. Raises WrongStatus."""
-        await self._get_database().call(
-            calls.jobs.erase_args(self._job_id, actor=actor or self._get_database().actor, reason=reason)
-        )
+        """Replace the args of a finished job with a marker; it cannot be retried afterwards. Raises WrongStatus."""
+        await self._call(calls.jobs.erase_args(self._job_id, actor=self._actor(actor), reason=reason))
 
     async def logs(self, *, after: LogLine | None = None, limit: int = 1000) -> list[LogLine]:
         """Log lines of all attempts in order, after a given one."""
         place = (0, 0) if after is None else (after.token, after.line)
-        return await self._get_database().call(calls.job_records.read_log(self._job_id, after=place, limit=limit))
+        return await self._call(calls.job_records.read_log(self._job_id, after=place, limit=limit))
 
     def watch(self) -> AsyncIterator[WatchEvent]:
         """The job's news, from its state and its log so far to its end: `status`, `progress` and `log`, as over HTTP.
@@ -222,34 +203,32 @@ class Job(Generic[R_co]):
 
     async def attempts(self) -> list[AttemptRecord]:
         """Every attempt of the job, the live one included, first to last."""
-        return await self._get_database().call(calls.job_records.list_attempts(self._job_id))
+        return await self._call(calls.job_records.list_attempts(self._job_id))
 
     async def events(self) -> list[JobEvent]:
         """What happened to the job, first to last, and who did it: workers and people."""
-        return await self._get_database().call(calls.job_records.job_events(self._job_id))
+        return await self._call(calls.job_records.job_events(self._job_id))
 
     async def snapshot(self) -> Any:
         """The configuration that the job was enqueued with, or None; its hash is `snapshot_hash` of `get()`."""
-        return await self._get_database().call(calls.jobs.job_snapshot(self._job_id))
+        return await self._call(calls.jobs.job_snapshot(self._job_id))
 
     async def steps(self) -> list[StepRecord]:
         """The job's steps in order: done, failed, and listed but still to come. Raises NotFound."""
-        return await self._get_database().call(calls.job_records.list_steps(self._job_id))
+        return await self._call(calls.job_records.list_steps(self._job_id))
 
     async def children(self, *, limit: int = 50, cursor: str | None = None) -> JobPage:
         """One page of the jobs that the job's handler made (`ctx.enqueue`), newest first. Raises InvalidId (cursor)."""
         place = None if cursor is None else parse_id(cursor)
-        return await self._get_database().call(
-            calls.jobs.page_jobs(JobFilter(parent=self.id), limit=limit, cursor=place)
-        )
+        return await self._call(calls.jobs.page_jobs(JobFilter(parent=self.id), limit=limit, cursor=place))
 
     async def locks(self) -> list[LockRecord]:
         """The locks, resource locks and keys that the job holds or waits for, with the holder. Raises NotFound."""
-        return await self._get_database().call(calls.job_records.describe_locks(self._job_id))
+        return await self._call(calls.job_records.describe_locks(self._job_id))
 
     async def phases(self) -> list[PhaseRecord]:
         """The phases of all attempts in order, each with its progress and items. Raises NotFound."""
-        return await self._get_database().call(calls.job_records.list_phases(self._job_id))
+        return await self._call(calls.job_records.list_phases(self._job_id))
 
     async def progress(self) -> Progress:
         """The phase and progress that the handler last reported."""

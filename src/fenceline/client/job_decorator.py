@@ -2,31 +2,34 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, Required, TypedDict, TypeVar, Unpack, overload
 
 from fenceline.client.app_parts import app_parts
-from fenceline.client.batch_handler import WAIT_SECONDS, BatchDecorator, checked_batch
+from fenceline.client.batch_handler import WAIT_SECONDS, BatchDecorator, check_batch
 from fenceline.client.handler import Handler
-from fenceline.client.handler_parts import HandlerSettings
+from fenceline.client.handler_parts import Batch, HandlerSettings
 from fenceline.model.retry import Retry, as_settings
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.client.app import App
     from fenceline.context.context import Context
     from fenceline.context.sync_context import SyncContext
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
-PLAIN = HandlerSettings(
-    kind_settings={}, validate=None, on_shutdown="release", isolated=False, memory_limit_mb=None, aliases=()
-)
+PLAIN = HandlerSettings()
+#: The settings that stay with the handler, under the same names.
+OWN_SETTINGS = (
+    "validate", "on_shutdown", "isolated", "memory_limit_mb", "aliases", "identities", "extra_args",
+)  # fmt: skip
 
 
 class JobSettings(TypedDict, total=False):
-    """What `@app.job(…)` can be told; all of it may be left out."""
+    """The settings of `@app.job(…)`. All are optional."""
 
     kind: str | None
     """The name its jobs are enqueued under. Default: the name of the function."""
@@ -65,25 +68,40 @@ class BatchSettings(JobSettings, total=False):
     """Seconds the first job waits for others; a full batch does not wait. Default: 0.1."""
 
 
+class TakesContext(Protocol[P, R_co]):
+    """An `async def` whose first parameter is the context, and what follows it. Not `Callable[Concatenate[…]]`, which
+    forgets that the parameter is called `ctx`: any first parameter of type Any would pass for a context, and where Any
+    occurs in a signature, mypy takes the first overload that fits only if all that fit mean the same function.
+    """
+
+    def __call__(self, ctx: "Context", *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R_co]: ...
+
+
+class TakesSyncContext(Protocol[P, R_co]):
+    """As `TakesContext`, a `def`."""
+
+    def __call__(self, ctx: "SyncContext", *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
 class JobDecorator:
     """`@app.job`, as it is or with settings (`JobSettings`): `@app.job(lane="interactive", retry=5)`.
 
-    `ingest.enqueue(...)` takes what the function takes,
-    but for the context, which is its first parameter, `ctx: Context` (in a `def`, `ctx: SyncContext`), if it has one.
+    `ingest.enqueue(...)` takes what the function takes, except for the context, which is its first parameter if it has
+    one: `ctx: Context`, or in a `def` `ctx: SyncContext`.
     """
 
-    def __init__(self, app: "Fenceline", kind: str | None = None, settings: HandlerSettings = PLAIN) -> None:
+    def __init__(self, app: "App", kind: str | None = None, settings: HandlerSettings = PLAIN) -> None:
         self._app = app
         self._kind = kind
         self._settings = settings
 
-    # A type checker takes the first that fits. Python's typing can leave out a first parameter, but no keyword.
+    # A type checker takes the first that fits. Typing can leave out a first parameter, but not a keyword.
     @overload
-    def __call__(self, function: "Callable[Concatenate[Context, P], Awaitable[R]]", /) -> Handler[P, R]: ...
+    def __call__(self, function: TakesContext[P, R], /) -> Handler[P, R]: ...
     @overload
-    def __call__(self, function: "Callable[Concatenate[SyncContext, P], R]", /) -> Handler[P, R]: ...
+    def __call__(self, function: TakesSyncContext[P, R], /) -> Handler[P, R]: ...
     @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> Handler[P, R]: ...
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]], /) -> Handler[P, R]: ...
     @overload
     def __call__(self, function: Callable[P, R], /) -> Handler[P, R]: ...
     @overload
@@ -101,7 +119,7 @@ class JobDecorator:
         return self._register(function, Handler, inspect.currentframe())
 
     def _register(self, function: Callable[..., Any], handler_of: Any, frame: FrameType | None) -> Any:
-        """`handler_of`: which kind of handler; `frame`: that was called by whoever decorates."""
+        """`handler_of`: the class of the handler; `frame`: the one that was called where the function is decorated."""
         handler: Handler[Any, Any] = handler_of(
             self._app,
             function,
@@ -117,53 +135,43 @@ def _checked(settings: Mapping[str, Any]) -> HandlerSettings:
     known = BatchSettings.__annotations__
     if unknown := sorted(settings.keys() - known.keys()):
         raise TypeError(f"@app.job has no setting {', '.join(unknown)}: use {', '.join(known)}")
-    isolated, memory_limit_mb = settings.get("isolated", False), settings.get("memory_limit_mb")
-    if memory_limit_mb is not None and (not isolated or memory_limit_mb < 1):
+    own = {name: settings[name] for name in OWN_SETTINGS if settings.get(name) is not None}
+    chosen = HandlerSettings(kind_settings=_kind_settings(settings), **own)
+    if chosen.memory_limit_mb is not None and (not chosen.isolated or chosen.memory_limit_mb < 1):
         raise ValueError("memory_limit_mb needs isolated=True and at least 1: only a separate process can have a limit")
-    aliases, validate = settings.get("aliases", ()), settings.get("validate")
-    if isinstance(aliases, str):
-        raise TypeError(f"aliases={aliases!r} is a single string: use a list of kinds")
-    if inspect.iscoroutinefunction(validate):
-        raise TypeError(f"validate={validate.__qualname__} is async: blocking code enqueues too, so use a def")
-    identities, extra_args = settings.get("identities"), settings.get("extra_args")
-    check_extra_args(extra_args)
-    if "batch_wait" in settings and "batch" not in settings:
+    if isinstance(chosen.aliases, str):
+        raise TypeError(f"aliases={chosen.aliases!r} is a single string: use a list of kinds")
+    if inspect.iscoroutinefunction(chosen.validate):
+        raise TypeError(f"validate={chosen.validate.__qualname__} is async: blocking code enqueues too, so use a def")
+    check_extra_args(chosen.extra_args)
+    if "batch" in settings:
+        wait_seconds = settings.get("batch_wait", WAIT_SECONDS)
+        check_batch(settings["batch"], wait_seconds, isolated=chosen.isolated, validate=chosen.validate)
+        chosen.batch = Batch(settings["batch"], float(wait_seconds))
+    elif "batch_wait" in settings:
         raise TypeError("batch_wait= needs batch=: how many jobs to wait for")
-    wait = settings.get("batch_wait", WAIT_SECONDS)
-    return HandlerSettings(
-        kind_settings=_kind_settings(settings),
-        batch=checked_batch(settings["batch"], wait, isolated=isolated, validate=validate)
-        if "batch" in settings
-        else None,
-        validate=validate,
-        on_shutdown=settings.get("on_shutdown", "release"),
-        isolated=isolated,
-        memory_limit_mb=memory_limit_mb,
-        aliases=tuple(aliases),
-        extra_args=extra_args,
-        identities=None if identities is None else {who: list(names) for who, names in identities.items()},
-    )
+    return chosen
 
 
-def check_extra_args(given: str | None) -> None:
+def check_extra_args(choice: str | None) -> None:
     """Raises ValueError."""
-    if given not in (None, "refuse", "ignore"):
-        raise ValueError(f"extra_args={given!r} is unknown: use refuse or ignore")
+    if choice not in (None, "refuse", "ignore"):
+        raise ValueError(f"extra_args={choice!r} is unknown: use refuse or ignore")
 
 
 def _kind_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    given: dict[str, Any] = {name: settings.get(name) for name in ("lane", "priority", "timeout")}
+    chosen: dict[str, Any] = {name: settings.get(name) for name in ("lane", "priority", "timeout")}
     retry = settings.get("retry")
     if retry is not None:
-        given |= as_settings(retry)
+        chosen |= as_settings(retry)
     if settings.get("needs_approval"):
-        given["needs_approval"] = True
-    return {name: value for name, value in given.items() if value is not None}
+        chosen["needs_approval"] = True
+    return {name: value for name, value in chosen.items() if value is not None}
 
 
 def _local_names(function: Callable[..., Any], frame: FrameType | None) -> dict[str, Any] | None:
-    """What the annotations of a function name among the locals of where it is decorated: with `from __future__ import
-    annotations` they are texts, and a class that is defined in a function is found nowhere else.
+    """The local variables, where a function is decorated, that its annotations name. With `from __future__ import
+    annotations` these are strings, and a class defined inside a function is found nowhere else.
     """
     texts = [hint for hint in getattr(function, "__annotations__", {}).values() if isinstance(hint, str)]
     if not texts or frame is None or frame.f_back is None:

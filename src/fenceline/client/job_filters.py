@@ -1,4 +1,4 @@
-"""Which jobs a list is about, as callers say it: the names of the HTTP query."""
+"""Which jobs to list; the filters have the names of the HTTP query."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,8 +12,8 @@ Several = str | Sequence[str] | None
 class JobFilters(TypedDict, total=False):
     """Several values of one filter mean any of them; labels must all match. None is the same as left out.
 
-    `parent` is the id of the job whose handler made it. `worker` has the job, or had it at its end; `phase` is its
-    last. `error` is a text in the error that it ended with, small or capital.
+    `parent` is the id of the job whose handler made it. `worker` holds the job, or held it when it ended; `phase` is
+    its last. `error` is a text in the error that it ended with, in any case.
     """
 
     status: Several

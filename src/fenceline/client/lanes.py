@@ -1,39 +1,32 @@
-"""Lanes: list, create, change, drain.
-
-The blocking twin, `sync_lanes.py`, is generated from this file by `scripts/generate_sync.py`; a test compares them. So
-everything here goes through a `Database` and awaits nothing else.
-"""
+"""Lanes: list, create, change, drain."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from fenceline.client.verbs import Verbs
 from fenceline.database import calls
 from fenceline.errors import NotFound
 from fenceline.model.job import Lane
-from fenceline.runtime.database import GetDatabase
 
 
-class Lanes:
+class Lanes(Verbs):
     """The lanes and their settings; a change takes effect with the next claim."""
 
-    __slots__ = ("_get_database",)
-
-    def __init__(self, get_database: GetDatabase) -> None:
-        self._get_database = get_database
+    __slots__ = ()
 
     async def list(self) -> list[Lane]:
-        """All lanes, with what is measured of them."""
-        return await self._get_database().call(calls.lanes.describe_lanes())
+        """All lanes, with their measurements."""
+        return await self._call(calls.lanes.describe_lanes())
 
     async def get(self, name: str) -> Lane:
         """One lane. Raises NotFound."""
-        found = await self._get_database().call(calls.lanes.describe_lanes(name))
+        found = await self._call(calls.lanes.describe_lanes(name))
         if not found:
             raise NotFound(f"lane {name!r} does not exist")
         return found[0]
 
     async def create(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
-        """Create a lane. Raises InvalidLane when it exists or a setting breaks a rule."""
+        """Create a lane. Raises InvalidLane if it exists or a setting is invalid."""
         return await self._set(name, settings, actor, create=True)
 
     async def set(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
@@ -50,9 +43,8 @@ class Lanes:
 
     async def delete(self, name: str, *, actor: str | None = None) -> None:
         """Delete a lane without unfinished jobs. Raises UnknownLane, LaneInUse."""
-        await self._get_database().call(calls.lanes.delete_lane(name, actor=actor or self._get_database().actor))
+        await self._call(calls.lanes.delete_lane(name, actor=self._actor(actor)))
 
     async def _set(self, name: str, settings: Mapping[str, Any], actor: str | None, *, create: bool | None) -> Lane:
-        database = self._get_database()
-        await database.call(calls.lanes.set_lane(name, settings, actor=actor or database.actor, create=create))
+        await self._call(calls.lanes.set_lane(name, settings, actor=self._actor(actor), create=create))
         return await self.get(name)

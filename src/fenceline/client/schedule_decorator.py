@@ -1,4 +1,4 @@
-"""What may be said about a schedule, in code and by operators, and the schedules that an app declares."""
+"""The settings of schedules, and those that an app declares in its code."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleSettings(TypedDict, total=False):
-    """Every setting of a schedule. None takes an operator's word back: then the code's counts, or the default."""
+    """Every setting of a schedule. None undoes an operator's setting: then that in the code counts, or the default."""
 
     kind: str | None
     """The kind of job that the schedule enqueues."""
@@ -45,7 +45,7 @@ class ScheduleSettings(TypedDict, total=False):
 
 
 def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
-    """The settings as JSON values. Raises InvalidSchedule for what can be seen to be wrong without the rest."""
+    """The settings as JSON values. Raises InvalidSchedule for any that is wrong in itself."""
     try:
         cron, every, timezone = settings.get("cron"), settings.get("every"), settings.get("timezone")
         if cron is not None or every is not None:
@@ -72,13 +72,6 @@ def encode_settings(settings: ScheduleSettings) -> dict[str, Any]:
     return encoded
 
 
-def check_settings(settings: ScheduleSettings) -> None:
-    """Raises InvalidSchedule for what is wrong in itself. Args are left for when the handler is known."""
-    if settings.get("cron") is None and settings.get("every") is None:
-        raise InvalidSchedule("a schedule needs either a cron expression or every=")
-    encode_settings({**settings, "args": None})
-
-
 class Declarations:
     """The schedules in an app's code, by name."""
 
@@ -86,14 +79,13 @@ class Declarations:
         self._by_name: dict[str, ScheduleSettings] = {}
 
     def add(self, name: str, settings: ScheduleSettings) -> None:
-        """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
+        """Raises InvalidSchedule."""
         if name in self._by_name:
             raise InvalidSchedule(f"schedule {name!r} is declared twice: give one of them another name=")
-        check_settings(settings)
         self._by_name[name] = settings
 
     def encoded(self, handlers: "Mapping[str, Handler[..., Any]]") -> dict[str, dict[str, Any]]:
-        """For the database. Args are checked against the handlers, which all are known by now. Raises InvalidArgs."""
+        """For the database. Args are checked against the handlers, all known by now. Raises InvalidArgs."""
         return {name: self._encode(settings, handlers) for name, settings in self._by_name.items()}
 
     @staticmethod
@@ -109,10 +101,13 @@ HandlerT = TypeVar("HandlerT", bound="Handler[..., Any]")
 
 
 class ScheduleDecorator:
-    """What `@app.schedule(...)` is until it meets its handler."""
+    """`@app.schedule(...)`."""
 
     def __init__(self, declarations: Declarations, name: str | None, settings: ScheduleSettings) -> None:
-        check_settings(settings)
+        """Raises InvalidSchedule, so that a mistake is found when the program is loaded."""
+        if settings.get("cron") is None and settings.get("every") is None:
+            raise InvalidSchedule("a schedule needs either a cron expression or every=")
+        encode_settings({**settings, "args": None})  # args are checked when the handler is known
         self._declarations = declarations
         self._name = name
         self._settings = settings
@@ -125,7 +120,7 @@ class ScheduleDecorator:
 
 
 async def declare_schedules(parts: "AppParts", call: "RunCall | None" = None) -> None:
-    """Make the schedules in an app's code known to its database; `call`: by this way, not by the app's own. Raises
+    """Register the schedules in an app's code with its database; `call` sends it, instead of the app itself. Raises
     InvalidSchedule, InvalidArgs.
     """
     declared = parts.declared_schedules.encoded(parts.handlers)

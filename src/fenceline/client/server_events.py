@@ -1,4 +1,4 @@
-"""Watching jobs over HTTP: the server's streams, as the events that `job.watch()` and `app.watch()` give.
+"""Watching jobs over HTTP: the server's streams as the events of `job.watch()` and `app.watch()`.
 
     async for event in watch_server("https://queue.example", token, job_id="01HQ-3KBR-T5GN-8WX"): ...
     async for event in watch_server("https://queue.example", token, status="failed", label="project:x"): ...
@@ -16,7 +16,7 @@ import httpx
 from fenceline.database.decoding import read_record
 from fenceline.errors import FencelineError, NotFound
 from fenceline.model.job import JobRecord, LogLine
-from fenceline.model.watched import WatchEvent
+from fenceline.model.records import WatchEvent
 
 RECONNECT_SECONDS = 1.0
 #: The server sends a comment every 15 seconds.
@@ -26,9 +26,9 @@ SILENT_SECONDS = 45.0
 async def watch_server(
     url: str, token: str | None = None, *, job_id: str | None = None, **filters: str | Sequence[str]
 ) -> AsyncIterator[WatchEvent]:
-    """One job to its end, or every job that matches the filters of `GET /v1/stream`, without end.
+    """One job until it ends, or every job that matches the filters of `GET /v1/stream`, without end.
 
-    A connection that breaks is opened again where it broke. Raises NotFound, FencelineError (the server refuses).
+    A broken connection resumes where it broke. Raises NotFound, or FencelineError if the server refuses.
     """
     path = "/v1/stream" if job_id is None else f"/v1/jobs/{job_id}/stream"
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -40,7 +40,7 @@ async def watch_server(
             try:
                 async with client.stream("GET", path, params=filters, headers=resume) as answer:
                     if answer.status_code == httpx.codes.NO_CONTENT:
-                        return  # it has ended, and everything was told
+                        return  # the job has ended, and every event was sent
                     if answer.is_client_error:
                         raise await _refusal(answer)
                     answer.raise_for_status()
@@ -52,18 +52,18 @@ async def watch_server(
                             if job_id is not None and event.job is not None and event.job.status.is_final:
                                 return
             except httpx.HTTPError:
-                pass  # away for a moment, or stopped: it goes on from the last event
+                pass  # briefly away, or restarted: resume after the last event
             await asyncio.sleep(RECONNECT_SECONDS)
 
 
 async def _refusal(answer: httpx.Response) -> FencelineError:
     problem = json.loads(await answer.aread())
-    said = str(problem.get("detail") or problem.get("title"))
-    return NotFound(said) if problem.get("code") == "not_found" else FencelineError(said)
+    message = str(problem.get("detail") or problem.get("title"))
+    return NotFound(message) if problem.get("code") == "not_found" else FencelineError(message)
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[tuple[str | None, str | None, str]]:
-    """Name, id and data of each event, as they come; without a name it is an id alone."""
+    """The name, id and data of each event; without a name it is only an id."""
     name: str | None = None
     place: str | None = None
     data: list[str] = []

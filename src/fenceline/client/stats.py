@@ -1,26 +1,20 @@
-"""What operators ask of a queue, asynchronously.
-
-The blocking twin, `sync_stats_verbs.py`, is generated from this file by `scripts/generate_sync.py`.
-"""
+"""Statistics of a queue, for operators."""
 
 from collections.abc import Mapping, Sequence
 
+from fenceline.client.verbs import Verbs
 from fenceline.database import calls
 from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, SlowJob, Stats, Throughput
-from fenceline.runtime.database import GetDatabase
 
 
-class Statistics:
+class Statistics(Verbs):
     """Backlog, active work, error rates, throughput, slow jobs: of one tenant, or of all."""
 
-    __slots__ = ("_get_database",)
-
-    def __init__(self, get_database: GetDatabase) -> None:
-        self._get_database = get_database
+    __slots__ = ()
 
     async def backlog(self, tenant: str | None = None) -> Stats[Backlog]:
         """Waiting jobs, by kind and lane."""
-        return await self._get_database().call(calls.stats.stats_backlog(tenant))
+        return await self._call(calls.stats.stats_waiting(tenant))
 
     async def active(
         self,
@@ -36,28 +30,19 @@ class Statistics:
 
         Filtered by `kinds`, `lanes`, `labels` and `phase`.
         """
-        return await self._get_database().call(
-            calls.stats.stats_active(
-                tenant,
-                kinds=None if kinds is None else [*kinds],
-                lanes=None if lanes is None else [*lanes],
-                labels=labels,
-                phase=phase,
-                limit=limit,
-            )
+        return await self._call(
+            calls.stats.stats_active(tenant, kinds=kinds, lanes=lanes, labels=labels, phase=phase, limit=limit)
         )
 
     async def errors(self, tenant: str | None = None, *, seconds: float = 3600) -> Stats[ErrorRate]:
         """How many jobs of each kind ended within the last `seconds`, and how many of them failed or had errors."""
-        return await self._get_database().call(calls.stats.stats_errors(tenant, seconds=seconds))
+        return await self._call(calls.stats.stats_errors(tenant, seconds=seconds))
 
     async def throughput(
         self, tenant: str | None = None, *, seconds: float = 3600, bucket_seconds: float = 60
     ) -> Stats[Throughput]:
         """Jobs that ended within the last `seconds`, per tenant and `bucket_seconds`."""
-        return await self._get_database().call(
-            calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds)
-        )
+        return await self._call(calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds))
 
     async def slow(
         self,
@@ -68,6 +53,4 @@ class Statistics:
         limit: int = 20,
     ) -> Stats[SlowJob]:
         """The slowest jobs of these `kinds` that are running or ended within the last `seconds`, at most `limit`."""
-        return await self._get_database().call(
-            calls.stats.stats_slow(tenant, seconds=seconds, kinds=None if kinds is None else [*kinds], limit=limit)
-        )
+        return await self._call(calls.stats.stats_slow(tenant, seconds=seconds, kinds=kinds, limit=limit))

@@ -1,7 +1,7 @@
-"""The blocking side's way to the database: the async `Database`, on an event loop in a thread of its own.
+"""The blocking side's way to the database: the async `Database` on an event loop in its own thread.
 
-One implementation of pooling, retries and waiting serves both. A call on a connection that the caller brought runs
-right there, in the caller's thread and transaction.
+So pooling, retries and waiting are implemented once. A call on a connection that the caller brought runs right there,
+in the caller's thread and transaction.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from fenceline.model.job import JobOutcome
 from fenceline.model.sealed import Codec
 from fenceline.runtime import connections
 from fenceline.runtime.database import Database
-from fenceline.runtime.lock_block import Block
+from fenceline.runtime.lock_block import OutsideBlock
 from fenceline.runtime.lock_keeper import HeldLock
 
 T = TypeVar("T")
@@ -60,40 +60,35 @@ class SyncDatabase:
     def wait_all(self, job_ids: Sequence[int], timeout: float | None) -> list[JobOutcome | None]:
         return self.run(lambda database: database.wait_all(job_ids, timeout))
 
-    def take_lock(
-        self, block: Block, holding: list[str], *, tenant: str, timeout: float | None, lease_seconds: float
-    ) -> HeldLock:
-        def take(database: Database) -> Awaitable[HeldLock]:
-            return database.take_lock(block, holding, tenant=tenant, timeout=timeout, lease_seconds=lease_seconds)
+    def take_lock(self, block: OutsideBlock, holding: list[str]) -> HeldLock:
+        return self.run(lambda database: database.take_lock(block, holding))
 
-        return self.run(take)
-
-    def release_lock(self, block: Block) -> bool:
+    def release_lock(self, block: OutsideBlock) -> bool:
         return self.run(lambda database: database.release_lock(block))
 
     def run(self, work: Callable[[Database], Awaitable[T]]) -> T:
-        """Run something of the async side and wait for it."""
+        """Run something on the async side and wait for it."""
         future = self._start(work)
         try:
             return future.result()
         except concurrent.futures.CancelledError:
             raise DatabaseUnavailable("the client was closed while a call was under way") from None
         except BaseException:
-            future.cancel()  # of no effect unless this thread was interrupted while it waited
+            future.cancel()  # has an effect only if this thread was interrupted while it waited
             raise
 
     def lend(self, loop: asyncio.AbstractEventLoop, database: Database) -> None:
-        """From now on use a `Database` of the async side, whose loop runs in this thread: no connections of our own."""
+        """From now on use this `Database`, whose loop runs in this thread, rather than connections of our own."""
         self._lent = (loop, database, threading.get_ident())
 
     def _start(self, work: Callable[[Database], Awaitable[T]]) -> "concurrent.futures.Future[T]":
-        # In the loop's own thread nobody would be left to do the work.
+        # Not in the loop's own thread: waiting there would stop the loop.
         if self._lent is not None and self._lent[2] != threading.get_ident():
             return _start(*self._lent[:2], work)
         with self._guard:
             if self._background is None:
                 self._background = _Background(self._make_database())
-            return self._background.start(work)
+            return _start(self._background.loop, self._background.database, work)
 
     def close(self) -> None:
         self._lent = None
@@ -103,8 +98,8 @@ class SyncDatabase:
             background.close()
 
     def _forget_in_forked_child(self) -> None:
-        # The thread is gone, the lock may be held by nobody, and the connections are the parent's: they are kept, so
-        # that nothing here closes them.
+        # The thread is gone, the lock may be held by a thread that is gone too, and the connections are the parent's:
+        # they are kept, so that nothing here closes them.
         self._guard = threading.Lock()
         self._lent = None
         self._of_parent, self._background = self._background, None
@@ -114,19 +109,16 @@ class _Background:
     """A `Database` on an event loop in a thread."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="fenceline sync", daemon=True)
+        self.database = database
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="fenceline sync", daemon=True)
         self._thread.start()
 
-    def start(self, work: Callable[[Database], Awaitable[T]]) -> "concurrent.futures.Future[T]":
-        return _start(self._loop, self._database, work)
-
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        asyncio.run_coroutine_threadsafe(self._wind_up(), self.loop).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
-        self._loop.close()
+        self.loop.close()
 
     async def _wind_up(self) -> None:
         others = asyncio.all_tasks() - {asyncio.current_task()}
@@ -134,7 +126,7 @@ class _Background:
             task.cancel()
         if others:
             await asyncio.wait(others)
-        await self._database.close()
+        await self.database.close()
 
 
 def _start(

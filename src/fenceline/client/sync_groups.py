@@ -5,8 +5,10 @@ Generated from groups.py by scripts/generate_sync.py: change that file, not this
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from uuid import uuid4
+
+from typing_extensions import TypeVar
 
 from fenceline.client.arguments import encode_plain
 from fenceline.client.enqueue_options import EnqueueOptions, encode_options
@@ -21,7 +23,7 @@ from fenceline.model.status import Status
 if TYPE_CHECKING:
     from fenceline.client.handler import Handler
 
-R = TypeVar("R")
+R = TypeVar("R", default=Any)
 
 
 class SyncGroup:
@@ -32,8 +34,8 @@ class SyncGroup:
                 g.enqueue(subtask, {"part": part})
             g.then(synthesize, policy="always")      # runs when all of them have ended
 
-    If the block raises, nothing is enqueued. Handles have their ids after the block; inside, they can be named in
-    `after=`. A job that is enqueued later waits for the whole group with `after={"group": g.name}`.
+    If the block raises, nothing is enqueued. Handles get their ids when the block ends; inside it, they can be used in
+    `after=`. A job that is enqueued later can wait for the whole group with `after={"group": g.name}`.
     """
 
     def __init__(
@@ -73,24 +75,13 @@ class SyncGroup:
         database = self._get_database()
         made = database.call(calls.enqueue.enqueue_jobs(specs, actor=self._actor or database.actor), self._connection)
         for (job, _spec), (job_id, created) in zip(collected, made, strict=True):
-            job._enqueued(job_id, created=created)  # noqa: SLF001 - a job of this group's
+            job._enqueued(job_id, created=created)  # noqa: SLF001 - made by this group
         self._specs, self._followers = [], []
         self._is_over = True
 
-    @overload
     def enqueue(
-        self, kind: "Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> SyncJob[R]: ...
-    @overload
-    def enqueue(
-        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> SyncJob[Any]: ...
-    def enqueue(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> SyncJob[Any]:
+        self, kind: "str | Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[R]:
         """Add a job to the group. Raises InvalidArgs, InvalidOption."""
         job, spec = self._make(kind, args, options, f"j{len(self._specs)}")
         spec["group"] = self.name
@@ -98,52 +89,23 @@ class SyncGroup:
         self.jobs.append(job)
         return job
 
-    @overload
     def enqueue_many(
-        self, kind: "Handler[..., R]", many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[SyncJob[R]]: ...
-    @overload
-    def enqueue_many(
-        self, kind: str, many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[SyncJob[Any]]: ...
-    def enqueue_many(
-        self,
-        kind: "str | Handler[..., Any]",
-        many: Sequence[Mapping[str, Any]],
-        **options: Unpack[EnqueueOptions],
-    ) -> list[SyncJob[Any]]:
+        self, kind: "str | Handler[..., R]", many: Sequence[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[R]]:
         """Add a job per mapping of args."""
         return [self.enqueue(kind, args, **options) for args in many]
 
-    @overload
     def then(
         self,
-        kind: "Handler[..., R]",
+        kind: "str | Handler[..., R]",
         args: Mapping[str, Any] | None = None,
         *,
         policy: Literal["success", "always"] = "success",
         **options: Unpack[EnqueueOptions],
-    ) -> SyncJob[R]: ...
-    @overload
-    def then(
-        self,
-        kind: str,
-        args: Mapping[str, Any] | None = None,
-        *,
-        policy: Literal["success", "always"] = "success",
-        **options: Unpack[EnqueueOptions],
-    ) -> SyncJob[Any]: ...
-    def then(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        *,
-        policy: Literal["success", "always"] = "success",
-        **options: Unpack[EnqueueOptions],
-    ) -> SyncJob[Any]:
+    ) -> SyncJob[R]:
         """Add a job that runs when all jobs of the group have ended; `ctx.parents` tells it how.
 
-        `policy`: "success" cancels it as soon as one of them fails, "always" runs it whatever became of them.
+        `policy`: "success" cancels it as soon as one of them fails, "always" runs it however they ended.
         """
         if "after" in options:
             raise InvalidOption("after= cannot be used here: a job that follows a group waits for the group")
@@ -156,7 +118,7 @@ class SyncGroup:
     def wait(self, timeout: float | None = None) -> list[Status]:
         """Wait until every job of the group has ended, and return how, in their order.
 
-        Not those that follow it. Raises TimeoutError, NotFound.
+        Does not wait for those that follow it. Raises TimeoutError, NotFound.
         """
         ids = [parse_id(job.id) for job in self.jobs]
         outcomes = self._get_database().wait_all(ids, timeout)
@@ -168,30 +130,25 @@ class SyncGroup:
     def _make(
         self, kind: "str | Handler[..., Any]", args: Mapping[str, Any] | None, options: EnqueueOptions, ref: str
     ) -> tuple[SyncJob[Any], dict[str, Any]]:
-        handler = self._handlers.get(kind) if isinstance(kind, str) else kind
-        name = kind if isinstance(kind, str) else kind.kind
         if self._is_over:
             raise InvalidOption(f"the block of group {self.name!r} has ended: a job can only follow it, with after=")
-        if "connection" in options:
-            raise InvalidOption("the jobs of a group are enqueued together: give the connection to app.group()")
-        if "actor" in options:
-            raise InvalidOption("the jobs of a group are enqueued together: give the actor to app.group()")
+        for name in options.keys() & {"connection", "actor"}:
+            raise InvalidOption(f"the jobs of a group are enqueued together: give the {name} to app.group()")
         if options.get("tenant", self._tenant) != self._tenant:
             raise InvalidOption("the jobs of a group belong to one tenant: name it in app.group(tenant=…)")
         if options.get("after") is self:
             raise InvalidOption("a job of a group cannot wait for the group itself: use then()")
         if self._tenant is not None:
             options = {**options, "tenant": self._tenant}
-        given = {} if args is None else args
-        text = encode_plain(name, given) if handler is None else handler_parts(handler).encode_many_args([given])[0]
-        if handler is not None and handler_parts(handler).snapshot_provider is not None and "snapshot" not in options:
-            options = {
-                **options,
-                "snapshot": handler_parts(handler).current_snapshot(handler_parts(handler).arguments.decode(text)),
-            }
-        defaults = None if handler is None else handler_parts(handler).defaults
-        arguments = None if handler is None else handler_parts(handler).arguments
-        return (
-            SyncJob(self._get_database, None, arguments=arguments, ref=ref),
-            calls.enqueue.job_spec(name, text, encode_options(options), defaults, ref=ref),
-        )
+        handler = self._handlers.get(kind) if isinstance(kind, str) else kind
+        if handler is None:
+            spec = calls.enqueue.job_spec(
+                str(kind), encode_plain(str(kind), args), encode_options(options), None, ref=ref
+            )
+            return SyncJob(self._get_database, None, ref=ref), spec
+        parts = handler_parts(handler)
+        text = parts.encode_args({} if args is None else args)
+        chosen = encode_options(parts.with_snapshot(options, text))
+        name = kind if isinstance(kind, str) else kind.kind
+        spec = calls.enqueue.job_spec(name, text, chosen, parts.defaults, ref=ref)
+        return SyncJob(self._get_database, None, arguments=parts.arguments, ref=ref), spec

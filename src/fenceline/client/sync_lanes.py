@@ -6,33 +6,30 @@ Generated from lanes.py by scripts/generate_sync.py: change that file, not this 
 from collections.abc import Mapping
 from typing import Any
 
-from fenceline.client.sync_database import GetSyncDatabase
+from fenceline.client.sync_verbs import Verbs
 from fenceline.database import calls
 from fenceline.errors import NotFound
 from fenceline.model.job import Lane
 
 
-class SyncLanes:
+class SyncLanes(Verbs):
     """The lanes and their settings; a change takes effect with the next claim."""
 
-    __slots__ = ("_get_database",)
-
-    def __init__(self, get_database: GetSyncDatabase) -> None:
-        self._get_database = get_database
+    __slots__ = ()
 
     def list(self) -> list[Lane]:
-        """All lanes, with what is measured of them."""
-        return self._get_database().call(calls.lanes.describe_lanes())
+        """All lanes, with their measurements."""
+        return self._call(calls.lanes.describe_lanes())
 
     def get(self, name: str) -> Lane:
         """One lane. Raises NotFound."""
-        found = self._get_database().call(calls.lanes.describe_lanes(name))
+        found = self._call(calls.lanes.describe_lanes(name))
         if not found:
             raise NotFound(f"lane {name!r} does not exist")
         return found[0]
 
     def create(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
-        """Create a lane. Raises InvalidLane when it exists or a setting breaks a rule."""
+        """Create a lane. Raises InvalidLane if it exists or a setting is invalid."""
         return self._set(name, settings, actor, create=True)
 
     def set(self, name: str, *, actor: str | None = None, **settings: Any) -> Lane:
@@ -49,9 +46,8 @@ class SyncLanes:
 
     def delete(self, name: str, *, actor: str | None = None) -> None:
         """Delete a lane without unfinished jobs. Raises UnknownLane, LaneInUse."""
-        self._get_database().call(calls.lanes.delete_lane(name, actor=actor or self._get_database().actor))
+        self._call(calls.lanes.delete_lane(name, actor=self._actor(actor)))
 
     def _set(self, name: str, settings: Mapping[str, Any], actor: str | None, *, create: bool | None) -> Lane:
-        database = self._get_database()
-        database.call(calls.lanes.set_lane(name, settings, actor=actor or database.actor, create=create))
+        self._call(calls.lanes.set_lane(name, settings, actor=self._actor(actor), create=create))
         return self.get(name)

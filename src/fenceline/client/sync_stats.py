@@ -5,22 +5,19 @@ Generated from stats.py by scripts/generate_sync.py: change that file, not this 
 
 from collections.abc import Mapping, Sequence
 
-from fenceline.client.sync_database import GetSyncDatabase
+from fenceline.client.sync_verbs import Verbs
 from fenceline.database import calls
 from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, SlowJob, Stats, Throughput
 
 
-class SyncStatistics:
+class SyncStatistics(Verbs):
     """Backlog, active work, error rates, throughput, slow jobs: of one tenant, or of all."""
 
-    __slots__ = ("_get_database",)
-
-    def __init__(self, get_database: GetSyncDatabase) -> None:
-        self._get_database = get_database
+    __slots__ = ()
 
     def backlog(self, tenant: str | None = None) -> Stats[Backlog]:
         """Waiting jobs, by kind and lane."""
-        return self._get_database().call(calls.stats.stats_backlog(tenant))
+        return self._call(calls.stats.stats_waiting(tenant))
 
     def active(
         self,
@@ -36,28 +33,19 @@ class SyncStatistics:
 
         Filtered by `kinds`, `lanes`, `labels` and `phase`.
         """
-        return self._get_database().call(
-            calls.stats.stats_active(
-                tenant,
-                kinds=None if kinds is None else [*kinds],
-                lanes=None if lanes is None else [*lanes],
-                labels=labels,
-                phase=phase,
-                limit=limit,
-            )
+        return self._call(
+            calls.stats.stats_active(tenant, kinds=kinds, lanes=lanes, labels=labels, phase=phase, limit=limit)
         )
 
     def errors(self, tenant: str | None = None, *, seconds: float = 3600) -> Stats[ErrorRate]:
         """How many jobs of each kind ended within the last `seconds`, and how many of them failed or had errors."""
-        return self._get_database().call(calls.stats.stats_errors(tenant, seconds=seconds))
+        return self._call(calls.stats.stats_errors(tenant, seconds=seconds))
 
     def throughput(
         self, tenant: str | None = None, *, seconds: float = 3600, bucket_seconds: float = 60
     ) -> Stats[Throughput]:
         """Jobs that ended within the last `seconds`, per tenant and `bucket_seconds`."""
-        return self._get_database().call(
-            calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds)
-        )
+        return self._call(calls.stats.stats_throughput(tenant, seconds=seconds, bucket_seconds=bucket_seconds))
 
     def slow(
         self,
@@ -68,6 +56,4 @@ class SyncStatistics:
         limit: int = 20,
     ) -> Stats[SlowJob]:
         """The slowest jobs of these `kinds` that are running or ended within the last `seconds`, at most `limit`."""
-        return self._get_database().call(
-            calls.stats.stats_slow(tenant, seconds=seconds, kinds=None if kinds is None else [*kinds], limit=limit)
-        )
+        return self._call(calls.stats.stats_slow(tenant, seconds=seconds, kinds=kinds, limit=limit))

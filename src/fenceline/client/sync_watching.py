@@ -6,19 +6,16 @@ Generated from watching.py by scripts/generate_sync.py: change that file, not th
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from fenceline.client.sync_database import GetSyncDatabase
+from fenceline.client.sync_verbs import Verbs
 from fenceline.database import calls
-from fenceline.database.call import Call
 from fenceline.database.calls.streams import EVERYTHING, FollowedJob, JournalRow
 from fenceline.database.decoding import read_record
 from fenceline.errors import NotFound
 from fenceline.model.job import JobFilter, JobRecord, LogLine
 from fenceline.model.public_id import format_id, parse_id
-from fenceline.model.watched import WatchEvent
-
-T = TypeVar("T")
+from fenceline.model.records import WatchEvent
 
 LOOK_SECONDS = 0.25
 FOLLOW_SECONDS = 60.0
@@ -26,19 +23,19 @@ RENEW_LOOKS = 80  # about every 20 seconds
 SETTLE_LOOKS = 8
 LINES = 1000
 ROWS = 1000
-#: So many of the newest matching jobs are shown first.
+#: How many of the newest matching jobs are shown first.
 SHOWN_FIRST = 100
 NO_LINES = (2**62, 0)
-#: How many jobs it remembers the last state of, so as not to tell it twice.
+#: How many jobs it remembers the last state of, so as not to report it twice.
 REMEMBERED = 10_000
 
 
 def watch_job(get_database: GetSyncDatabase, job_id: int) -> Iterator[WatchEvent]:
-    """One job, from its state and all its lines so far to its end. Raises NotFound."""
+    """One job, from its current state and all its log lines until its end. Raises NotFound."""
     before: JobRecord | None = None
     place = (0, 0)
     while True:
-        # Asked in this order: what an attempt logs is stored before its end, so after the end nothing is missed.
+        # In this order: what an attempt logs is stored before its end, so no line is missed after the end.
         job = get_database().call(calls.jobs.describe_job(job_id))
         if job is None:
             raise NotFound(f"job {format_id(job_id)} does not exist")
@@ -62,7 +59,7 @@ def watch_job(get_database: GetSyncDatabase, job_id: int) -> Iterator[WatchEvent
 
 
 def watch_jobs(get_database: GetSyncDatabase, which: JobFilter) -> Iterator[WatchEvent]:
-    """Every job that matches, first the newest as they are, then whatever happens. It has no end."""
+    """Every job that matches: first the newest as they are, then whatever happens. It has no end."""
     reader = Journal(get_database, which)
     while True:
         for event in reader.read():
@@ -70,11 +67,11 @@ def watch_jobs(get_database: GetSyncDatabase, which: JobFilter) -> Iterator[Watc
         get_database().pause(reader.pause_seconds)
 
 
-class Journal:
-    """Reads what happens in the queue, from the moment of its first look on."""
+class Journal(Verbs):
+    """Reads what happens in the queue, from its first look on."""
 
     def __init__(self, get_database: GetSyncDatabase, which: JobFilter) -> None:
-        self._get_database = get_database
+        super().__init__(get_database)
         self._which = which
         self._versions: dict[int, tuple[int, int]] = {}
         self._place: int | None = None
@@ -97,7 +94,7 @@ class Journal:
         return self._to_events(rows)
 
     def _begin(self) -> list[WatchEvent]:
-        """At the beginning, or when something was lost. What was under way must be over: it may go unannounced."""
+        """At the start, or after a gap. Transactions under way must end first: their changes may go unannounced."""
         for _ in range(SETTLE_LOOKS):
             if self._call(calls.streams.is_settled(self._transaction)):
                 break
@@ -112,17 +109,18 @@ class Journal:
         jobs = {seen.job_id: seen for seen in self._call(calls.streams.followed_jobs(ids, 1))}
         logged = [row for row in rows if row.token is not None]
         lines = self._call(calls.streams.journal_lines(logged)) if logged else {}
-        told: list[WatchEvent] = []
+        events: list[WatchEvent] = []
         for row in rows:
             seen = jobs[row.job_id]
             if row.token is None:
-                told += self._state(seen)
+                events += self._state(seen)
             elif seen.job is not None and self._which.matches(json.loads(seen.job)):
-                told += [_line(row, line.text) for line in lines.get(row.place, ())]
-        return told
+                read = (read_record(LogLine, json.loads(line.text)) for line in lines.get(row.place, ()))
+                events += [WatchEvent(event="log", id=format_id(row.job_id), line=line) for line in read]
+        return events
 
     def _state(self, seen: FollowedJob) -> Iterable[WatchEvent]:
-        """What is new about a job that matches, once."""
+        """What is new about a job, if it matches."""
         attributes = None if seen.job is None else json.loads(seen.job)
         if attributes is None or not self._which.matches(attributes):
             return
@@ -135,9 +133,6 @@ class Journal:
         self._versions[seen.job_id] = (seen.status_version, seen.progress_version)
         if len(self._versions) > REMEMBERED:
             del self._versions[next(iter(self._versions))]
-
-    def _call(self, call: Call[T]) -> T:
-        return self._get_database().call(call)
 
 
 def _changes(before: JobRecord | None, job: JobRecord) -> Iterable[WatchEvent]:
@@ -153,7 +148,3 @@ def _but_progress(job: JobRecord) -> JobRecord:
 
 def _progress(job: JobRecord) -> WatchEvent:
     return WatchEvent(event="progress", id=job.id, attempt=job.attempt, phase=job.phase, progress=job.progress)
-
-
-def _line(row: JournalRow, text: str) -> WatchEvent:
-    return WatchEvent(event="log", id=format_id(row.job_id), line=read_record(LogLine, json.loads(text)))

@@ -1,28 +1,24 @@
-"""Watching jobs: the news that the server's streams tell, from the database itself.
+"""Watching jobs: the events of the server's streams, straight from the database.
 
-The latest state of a job, and every log line: states may be skipped over, lines never are. Whoever may read a job may
-watch it; watching all jobs reads the journal, for which the database asks for the role fenceline_admin.
+They give the latest state of a job and every log line: states may be skipped, lines never are. Who may read a job may
+watch it; watching all jobs reads the journal, which needs the database role fenceline_admin.
 
-The blocking twin, `sync_watching.py`, is generated from this file by `scripts/generate_sync.py`. So everything here
-goes through a `Database` and awaits nothing else.
+`scripts/generate_sync.py` makes `sync_watching.py` of it, so it goes through a `Database` and awaits nothing else.
 """
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
+from fenceline.client.verbs import Verbs
 from fenceline.database import calls
-from fenceline.database.call import Call
 from fenceline.database.calls.streams import EVERYTHING, FollowedJob, JournalRow
 from fenceline.database.decoding import read_record
 from fenceline.errors import NotFound
 from fenceline.model.job import JobFilter, JobRecord, LogLine
 from fenceline.model.public_id import format_id, parse_id
-from fenceline.model.watched import WatchEvent
+from fenceline.model.records import WatchEvent
 from fenceline.runtime.database import GetDatabase
-
-T = TypeVar("T")
 
 LOOK_SECONDS = 0.25
 FOLLOW_SECONDS = 60.0
@@ -30,19 +26,19 @@ RENEW_LOOKS = 80  # about every 20 seconds
 SETTLE_LOOKS = 8
 LINES = 1000
 ROWS = 1000
-#: So many of the newest matching jobs are shown first.
+#: How many of the newest matching jobs are shown first.
 SHOWN_FIRST = 100
 NO_LINES = (2**62, 0)
-#: How many jobs it remembers the last state of, so as not to tell it twice.
+#: How many jobs it remembers the last state of, so as not to report it twice.
 REMEMBERED = 10_000
 
 
 async def watch_job(get_database: GetDatabase, job_id: int) -> AsyncIterator[WatchEvent]:
-    """One job, from its state and all its lines so far to its end. Raises NotFound."""
+    """One job, from its current state and all its log lines until its end. Raises NotFound."""
     before: JobRecord | None = None
     place = (0, 0)
     while True:
-        # Asked in this order: what an attempt logs is stored before its end, so after the end nothing is missed.
+        # In this order: what an attempt logs is stored before its end, so no line is missed after the end.
         job = await get_database().call(calls.jobs.describe_job(job_id))
         if job is None:
             raise NotFound(f"job {format_id(job_id)} does not exist")
@@ -66,7 +62,7 @@ async def watch_job(get_database: GetDatabase, job_id: int) -> AsyncIterator[Wat
 
 
 async def watch_jobs(get_database: GetDatabase, which: JobFilter) -> AsyncIterator[WatchEvent]:
-    """Every job that matches, first the newest as they are, then whatever happens. It has no end."""
+    """Every job that matches: first the newest as they are, then whatever happens. It has no end."""
     reader = Journal(get_database, which)
     while True:
         for event in await reader.read():
@@ -74,11 +70,11 @@ async def watch_jobs(get_database: GetDatabase, which: JobFilter) -> AsyncIterat
         await get_database().pause(reader.pause_seconds)
 
 
-class Journal:
-    """Reads what happens in the queue, from the moment of its first look on."""
+class Journal(Verbs):
+    """Reads what happens in the queue, from its first look on."""
 
     def __init__(self, get_database: GetDatabase, which: JobFilter) -> None:
-        self._get_database = get_database
+        super().__init__(get_database)
         self._which = which
         self._versions: dict[int, tuple[int, int]] = {}
         self._place: int | None = None
@@ -101,7 +97,7 @@ class Journal:
         return await self._to_events(rows)
 
     async def _begin(self) -> list[WatchEvent]:
-        """At the beginning, or when something was lost. What was under way must be over: it may go unannounced."""
+        """At the start, or after a gap. Transactions under way must end first: their changes may go unannounced."""
         for _ in range(SETTLE_LOOKS):
             if await self._call(calls.streams.is_settled(self._transaction)):
                 break
@@ -118,17 +114,18 @@ class Journal:
         jobs = {seen.job_id: seen for seen in await self._call(calls.streams.followed_jobs(ids, 1))}
         logged = [row for row in rows if row.token is not None]
         lines = await self._call(calls.streams.journal_lines(logged)) if logged else {}
-        told: list[WatchEvent] = []
+        events: list[WatchEvent] = []
         for row in rows:
             seen = jobs[row.job_id]
             if row.token is None:
-                told += self._state(seen)
+                events += self._state(seen)
             elif seen.job is not None and self._which.matches(json.loads(seen.job)):
-                told += [_line(row, line.text) for line in lines.get(row.place, ())]
-        return told
+                read = (read_record(LogLine, json.loads(line.text)) for line in lines.get(row.place, ()))
+                events += [WatchEvent(event="log", id=format_id(row.job_id), line=line) for line in read]
+        return events
 
     def _state(self, seen: FollowedJob) -> Iterable[WatchEvent]:
-        """What is new about a job that matches, once."""
+        """What is new about a job, if it matches."""
         attributes = None if seen.job is None else json.loads(seen.job)
         if attributes is None or not self._which.matches(attributes):
             return
@@ -141,9 +138,6 @@ class Journal:
         self._versions[seen.job_id] = (seen.status_version, seen.progress_version)
         if len(self._versions) > REMEMBERED:
             del self._versions[next(iter(self._versions))]
-
-    async def _call(self, call: Call[T]) -> T:
-        return await self._get_database().call(call)
 
 
 def _changes(before: JobRecord | None, job: JobRecord) -> Iterable[WatchEvent]:
@@ -159,7 +153,3 @@ def _but_progress(job: JobRecord) -> JobRecord:
 
 def _progress(job: JobRecord) -> WatchEvent:
     return WatchEvent(event="progress", id=job.id, attempt=job.attempt, phase=job.phase, progress=job.progress)
-
-
-def _line(row: JournalRow, text: str) -> WatchEvent:
-    return WatchEvent(event="log", id=format_id(row.job_id), line=read_record(LogLine, json.loads(text)))

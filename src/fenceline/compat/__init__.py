@@ -1,5 +1,4 @@
-"""Other queues' words for Fenceline's verbs, so that a program can move in file by file.
+"""The APIs of other queues on top of Fenceline, so that a program can move file by file.
 
-One package per queue: `celery/`. They translate to the public names and keep no state of their own; nothing else
-imports them.
+One package per queue: `celery/`. They only translate to Fenceline's public names, and nothing else imports them.
 """

@@ -1,4 +1,4 @@
-"""One claim of one job, as whoever runs it holds it; what it starts with, and how it ends."""
+"""One claim of one job, as its worker holds it; what it starts with, and how it ends."""
 
 import json
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Attempt:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        """labels, created_by, snapshot, identity …: what a plain job does not have."""
+        """Labels, created_by, snapshot, identity …: what a plain job does not have."""
         return {} if self.details_text is None else json.loads(self.details_text)
 
     def has_any(self, *names: str) -> bool:
@@ -51,8 +51,8 @@ class Attempt:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing comes between the claim and the handler, as with nearly every job: it is the first claim and
-        not the last that the job may have, and nothing is known but who made it. A quick no may be wrong.
+        """Whether nothing has to happen between the claim and the handler, as with nearly every job: it is the first
+        claim but not the last one allowed, and the only detail is who made the job. A quick check: False may be wrong.
         """
         text = self.details_text
         return (
@@ -63,12 +63,12 @@ class Attempt:
 
     @property
     def has_past(self) -> bool:
-        """Whether there may be something to start with: earlier attempts, a job that this one retries, parents."""
+        """Whether there may be something left from before: earlier attempts, a job that this one retries, parents."""
         return self.token & CLAIMS_MASK > 1 or self.has_any("after", "retry_of")
 
     @property
     def must_tell_start(self) -> bool:
-        """Whether the database must know of the start before the handler runs: what is lost untold is refunded."""
+        """Whether the start must be recorded before the handler runs: an attempt lost without that is refunded."""
         return self.number >= self.max_attempts or self.has_any("tell_start")
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Attempt:
 
 
 class Request(str):
-    """What a handler runs for: a job's public id, with the facts of the request as attributes."""
+    """The job that a handler runs: its public id, with the facts of the request as attributes."""
 
     __slots__ = ("_attempt",)
 
@@ -109,7 +109,7 @@ class Request(str):
 
     @property
     def tenant(self) -> str:
-        """Whom it belongs to."""
+        """The tenant it belongs to."""
         return self._attempt.tenant
 
     @property
@@ -124,7 +124,7 @@ class Request(str):
 
     @property
     def max_attempts(self) -> int:
-        """How often it is tried."""
+        """How many attempts it has."""
         return self._attempt.max_attempts
 
     @property
@@ -185,23 +185,23 @@ class Request(str):
 
     @property
     def dedupe_key(self) -> str | None:
-        """The key by which another enqueue found it."""
+        """The key by which another enqueue finds it."""
         return self._attempt.details.get("dedupe_key")
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it would have been too late to start."""
+        """The time by which it had to start."""
         moment = self._attempt.details.get("expires_at")
         return None if moment is None else datetime.fromisoformat(moment)
 
     @property
     def timeout(self) -> float | None:
-        """Seconds that an attempt may take."""
+        """How many seconds an attempt may take."""
         return self._attempt.timeout_seconds
 
     @property
     def retry(self) -> dict[str, Any] | None:
-        """Its own policy, where it was enqueued with one."""
+        """Its own retry policy, if it was enqueued with one."""
         return self._attempt.details.get("retry")
 
     @property
@@ -256,8 +256,8 @@ class Report:
 
 
 class Ending(NamedTuple):
-    """How an attempt ended, on its way to `finish_attempts`. A tuple: every job has one, and a frozen dataclass takes
-    half as long again to make.
+    """How an attempt ended, on its way to `finish_attempts`. A tuple because every job has one, and a frozen dataclass
+    takes half as long again to make.
     """
 
     attempt: Attempt
@@ -269,11 +269,11 @@ class Ending(NamedTuple):
     ran_seconds: float | None = None
     report: "Report | None" = None  # what goes before the end: after it, it would be stale
     is_written: bool = False  # the end is in the database already, with a transaction of the handler's
-    cause: BaseException | None = None  # what the handler raised, for whoever is in the same process
-    is_loggable: bool = False  # whether that may be shown to whoever collects exceptions
+    cause: BaseException | None = None  # what the handler raised, if it ran in this process
+    is_loggable: bool = False  # whether collectors of exceptions may see the cause
 
     def to_json(self) -> dict[str, Any]:
-        """What a handler in another process says of its end."""
+        """How a process of its own reports the end."""
         return {name: getattr(self, name) for name in ("outcome", "result", "error", "errors", "delay", "is_written")}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What a running handler asks of the state machine for its attempt, and how that gets there from where it runs."""
+"""How a running handler reaches the state machine from where it runs."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ class AttemptApi(Protocol):
         ...
 
     async def wait_for_turn(self, block: str, seconds: float) -> None:
-        """Until it is the turn of a block that waits for a lock, or so many seconds have passed."""
+        """Wait until it is a block's turn to take its lock, for at most so many seconds."""
         ...
 
 
@@ -47,13 +47,13 @@ class SqlAttemptApi:
         self._turns = Turns()
 
     async def execute(self, job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
-        # The line is shared: a handler that is cancelled in the middle must not cut the others off.
+        # The connection is shared: a handler that is cancelled in the middle must not break it for the others.
         asked = asyncio.ensure_future(self._run(calls.context.OPERATIONS[operation](job_id, attempt_id, **values)))
         asked.add_done_callback(self._hear_next if operation == "release_lock" else _look_at)
         try:
             return await asyncio.shield(asked)
         except StaleAttempt:
-            with contextlib.suppress(ConnectionLost, RefusedError):  # for the job's timeline: nothing depends on it
+            with contextlib.suppress(ConnectionLost, RefusedError):  # only for the job's timeline
                 await self._run(calls.attempts.note_refused_writes([job_id], [attempt_id], operation))
             raise
 
@@ -61,7 +61,7 @@ class SqlAttemptApi:
         call = calls.attempts.report_attempts([job_id], [attempt_id], [report.lines or None], [report.progress])
         try:
             await self._run(call)
-        except (ConnectionLost, RefusedError) as error:  # lines are worth less than the work that they tell of
+        except (ConnectionLost, RefusedError) as error:  # lines are worth less than the work that they describe
             log.warning("job %s: lines of its log may be lost: %s", format_id(job_id), error)
 
     async def wait_for_turn(self, block: str, seconds: float) -> None:
@@ -79,4 +79,4 @@ class SqlAttemptApi:
 
 def _look_at(asked: "asyncio.Future[Any]") -> None:
     if not asked.cancelled():
-        asked.exception()  # whoever asked may be gone
+        asked.exception()  # or asyncio complains, if the handler is gone and nobody looks at it

@@ -1,4 +1,4 @@
-"""What a handler is told of its attempt, whether it blocks or not."""
+"""What a handler knows about its attempt, whether it blocks or not, alone or in a batch."""
 
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fenceline.context.session import Session
 
 
-class AttemptFacts:
+class JobFacts:
     __slots__ = ("_session",)
 
     def __init__(self, session: "Session") -> None:
@@ -21,6 +21,32 @@ class AttemptFacts:
     def job(self) -> Request:
         """The job: its public id, with the facts of the request (kind, tenant, labels, snapshot …) as attributes."""
         return Request(self._session.attempt)
+
+    @property
+    def attempt(self) -> int:
+        """The number of this attempt, from 1."""
+        return self._session.attempt.number
+
+    @property
+    def token(self) -> int:
+        """Grows with every claim of the job: give it to outside systems, and have them refuse a smaller one."""
+        return self._session.attempt.token
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the job was asked to stop. It may still keep what it has done, until its grace period is over."""
+        return self._session.cancelled
+
+    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
+        """Add a line to the job's log, with a `level` and any fields. It is written within a second, in order.
+
+        Very long lines are cut and marked.
+        """
+        self._session.log(str(message), level, fields)
+
+
+class AttemptFacts(JobFacts):
+    __slots__ = ()
 
     @property
     def job_id(self) -> int:
@@ -38,19 +64,9 @@ class AttemptFacts:
         return self._session.attempt.tenant
 
     @property
-    def attempt(self) -> int:
-        """The number of this attempt, from 1."""
-        return self._session.attempt.number
-
-    @property
     def attempt_id(self) -> UUID:
         """The fence: every write of this attempt names it."""
         return self._session.attempt.attempt_id
-
-    @property
-    def token(self) -> int:
-        """Grows with every claim of the job: give it to outside systems, and have them refuse a smaller one."""
-        return self._session.attempt.token
 
     @property
     def parents(self) -> list[Parent]:
@@ -73,22 +89,10 @@ class AttemptFacts:
         return self._session.credentials
 
     @property
-    def cancelled(self) -> bool:
-        """Whether the job was asked to stop. It may still keep what it has done, until its grace period is over."""
-        return self._session.cancelled
-
-    @property
     def shutting_down(self) -> bool:
-        """Whether the worker is about to stop: no step begins any more, all else may end within the grace period."""
+        """Whether the worker is about to stop: no new step begins, all else may end within the grace period."""
         return self._session.shutting_down
 
     def raise_if_cancelled(self) -> None:
-        """Raise `Cancelled` when the job was asked to stop."""
+        """Raise `Cancelled` if the job was asked to stop."""
         self._session.raise_if_cancelled()
-
-    def log(self, message: str, /, *, level: str = "info", **fields: Any) -> None:
-        """Add a line to the job's log, with a `level` and any fields. It is written within a second, in order.
-
-        Very long lines are cut and marked.
-        """
-        self._session.log(str(message), level, fields)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _Together:
-    """What both contexts can tell."""
+    """What both contexts have in common."""
 
     def __init__(self, parts: Sequence["BatchPart"]) -> None:
         self._parts = parts
@@ -29,7 +29,7 @@ class _Together:
 
     @property
     def cancelled(self) -> bool:
-        """Whether all jobs of the batch were asked to stop; `item.cancelled` tells of one."""
+        """Whether all jobs of the batch were asked to stop; `item.cancelled` is about one job."""
         return all(part.session.cancelled for part in self._parts)
 
     @property
@@ -53,8 +53,8 @@ class BatchContext(_Together):
             async with ctx.transaction() as conn:
                 await conn.executemany("insert into event values ($1)", [(item.args.name,) for item in jobs])
 
-        Jobs that `item.fail` was said of end as failed in it, all others as succeeded. Where one of them has lost its
-        claim all of it is rolled back (StaleAttempt); the others are run again, and it costs them no attempt.
+        Jobs for which `item.fail` was called end as failed in it, all others as succeeded. If one of them has lost its
+        claim, everything is rolled back (StaleAttempt); the others are run again, which costs them no attempt.
         `connection`: as in `Context.transaction`.
         """
         self.raise_if_cancelled()
@@ -81,6 +81,6 @@ def batch_context(parts: Sequence["BatchPart"], wait: "Wait | None") -> BatchCon
 
 
 def behind(context: Context | SyncContext) -> "tuple[Session, Wait | None]":
-    """What a job of a batch needs of the context that it is run with where it is alone."""
+    """The session behind a context, for a batch handler that runs a single job; and how to wait, if it blocks."""
     session = context._session  # noqa: SLF001 - this is the door
     return session, context._wait if isinstance(context, SyncContext) else None  # noqa: SLF001 - as above

@@ -1,4 +1,4 @@
-"""The engine's side of one job in a batch: what its handler said of it, and how it ends."""
+"""The engine's side of one job in a batch: what its handler said about it, and how it ends."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ class BatchPart:
         self.is_decided = False  # the handler has said how it ended
 
     def succeed(self, value: Any) -> None:
-        """Raises InvalidResult: here, because later it would be the failure of all."""
+        """Raises InvalidResult here, because later it would fail the whole batch."""
         ending_of_value(self.session, value, self._encode)
         self._decide(None, value)
 
@@ -37,17 +37,17 @@ class BatchPart:
         self.error, self.value, self.is_decided = error, value, True
 
     def ending(self) -> Ending:
-        """How it ends where nothing else went wrong."""
+        """How it ends if nothing else goes wrong."""
         attempt = self.session.attempt
         if self.error is not None:
             ending = ending_of(attempt, self.error)
         else:
             ending = ending_of_value(self.session, self.value, self._encode)
         done = self.session.transaction_done
-        return ending if done is None else ending._replace(outcome=done.outcome, is_written=True)
+        return ending if done is None else ending._replace(outcome=done, is_written=True)
 
     def take(self) -> Any:
-        """Its value, where it is the only one: then it ends as any other job. Raises what it failed with."""
+        """Its value, if it is the only job: then it ends as any other job does. Raises what it failed with."""
         if self.error is not None:
             raise self.error
         return self.value

@@ -1,13 +1,12 @@
 """`ctx.transaction()` of a batch: the user's writes and the ends of all its jobs in one transaction.
 
-One statement ends them all. It is the fence of each: where one attempt is gone everything is rolled back, and nothing
-is written twice.
+One statement ends them all, and is the fence of each: if one attempt is gone everything is rolled back, and nothing is
+written twice.
 """
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fenceline.context.context import Context
@@ -20,13 +19,6 @@ from fenceline.model.outcome import Outcome
 
 if TYPE_CHECKING:
     from fenceline.context.batch_part import BatchPart
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """How one job of the batch ended in the transaction."""
-
-    outcome: Outcome
 
 
 class BatchTransaction(Transaction):
@@ -59,7 +51,7 @@ class BatchTransaction(Transaction):
         return calls.attempts.finish_together(columns_of(endings))
 
     def _accept(self, verdict: Any) -> None:
-        """`verdict`: the attempts that were not accepted."""
+        """`verdict`: the attempts that were refused."""
         self._gone = [part for part in self._parts if str(part.session.attempt.attempt_id) in verdict]
         if self._gone:
             raise StaleAttempt(
@@ -69,7 +61,7 @@ class BatchTransaction(Transaction):
 
     def _done(self) -> None:
         for part, outcome in zip(self._parts, self._outcomes, strict=True):
-            part.session.transaction_done = Done(outcome)
+            part.session.transaction_done = outcome
 
     async def _tell_stale(self) -> None:
         for part in self._gone:

@@ -1,4 +1,4 @@
-"""`ctx.enqueue`: jobs that come to be when the attempt succeeds, in the same transaction."""
+"""`ctx.enqueue`: jobs that are made when the attempt succeeds, in the same transaction."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ from fenceline.client.app_parts import app_parts
 from fenceline.client.arguments import encode_plain
 from fenceline.client.enqueue_options import EnqueueOptions, encode_options
 from fenceline.client.enqueue_tracing import enqueue_span
-from fenceline.client.handler_parts import handler_parts
+from fenceline.client.handler_parts import HandlerParts, handler_parts
 from fenceline.client.job import Job
 from fenceline.errors import InvalidOption
 from fenceline.model.public_id import parse_id
@@ -31,24 +31,23 @@ async def add_children(
         )
     if "actor" in options:
         raise InvalidOption("actor= cannot be used here: children have the actor of their parent")
-    handler = _handler_of(session, kind)
+    handlers = {} if session.app is None else app_parts(session.app).handlers
+    handler = handlers.get(kind) if isinstance(kind, str) else kind
     if handler is None:
-        assert isinstance(kind, str)  # noqa: S101 - else it would be the handler
-        return await _ask(session, kind, [encode_plain(kind, args) for args in many], options)
-    encoded = handler_parts(handler).encode_many_args(many)
-    if handler_parts(handler).snapshot_provider is None or "snapshot" in options:
-        return await _ask(session, handler.kind, encoded, options, handler)
-    # Those with the same snapshot of the configuration go together, which are all as a rule.
+        name = str(kind)
+        return await _ask(session, name, [encode_plain(name, args) for args in many], options)
+    parts = handler_parts(handler)
+    encoded = parts.encode_many_args(many)
+    if parts.snapshot_provider is None or "snapshot" in options:
+        return await _ask(session, handler.kind, encoded, options, parts)
+    # Those with the same snapshot of the configuration go together: usually all of them.
     alike: dict[str, tuple[EnqueueOptions, list[int]]] = {}
     for place, text in enumerate(encoded):
-        own: EnqueueOptions = {
-            **options,
-            "snapshot": handler_parts(handler).current_snapshot(handler_parts(handler).arguments.decode(text)),
-        }
+        own = parts.with_snapshot(options, text)
         alike.setdefault(encode_options(own), (own, []))[1].append(place)
     children: dict[int, Job[Any]] = {}
     for own, places in alike.values():
-        made = await _ask(session, handler.kind, [encoded[place] for place in places], own, handler)
+        made = await _ask(session, handler.kind, [encoded[place] for place in places], own, parts)
         children |= zip(places, made, strict=True)
     return [children[place] for place in range(len(encoded))]
 
@@ -58,7 +57,7 @@ async def _ask(
     kind: str,
     encoded: list[str],
     options: EnqueueOptions,
-    handler: "Handler[..., Any] | None" = None,
+    parts: HandlerParts | None = None,
 ) -> list[Job[Any]]:
     if not encoded:
         return []
@@ -69,19 +68,13 @@ async def _ask(
             "kind": kind,
             "args": encoded,
             "options": encode_options(options, traceparent),
-            "defaults": None if handler is None else handler_parts(handler).defaults,
+            "defaults": None if parts is None else parts.defaults,
             "request_id": str(uuid4()),
         }
         ids = await session.execute("add_children", values, starts_work=True)
     get_database = _no_database if session.app is None else app_parts(session.app).database
-    arguments = None if handler is None else handler_parts(handler).arguments
+    arguments = None if parts is None else parts.arguments
     return [Job(get_database, parse_id(child), arguments=arguments) for child in ids]
-
-
-def _handler_of(session: "Session", kind: "str | Handler[..., Any]") -> "Handler[Any, Any] | None":
-    if isinstance(kind, str):
-        return None if session.app is None else app_parts(session.app).handlers.get(kind)
-    return kind
 
 
 def _no_database() -> Any:

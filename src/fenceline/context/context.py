@@ -4,7 +4,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Unpack, overload
+
+from typing_extensions import TypeVar
 
 from fenceline.client.arguments import to_json
 from fenceline.client.enqueue_options import EnqueueOptions
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+#: A kind that is only named returns anything.
+R = TypeVar("R", default=Any)
 
 
 class Context(AttemptFacts):
@@ -170,20 +174,9 @@ class Context(AttemptFacts):
             is_newest = await self._session.execute("guard_newer", values, starts_work=True)
         return must_be_newest(resource, version, is_newest=is_newest)
 
-    @overload
     async def enqueue(
-        self, kind: "Handler[..., T]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> Job[T]: ...
-    @overload
-    async def enqueue(
-        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> Job[Any]: ...
-    async def enqueue(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> Job[Any]:
+        self, kind: "str | Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> Job[R]:
         """Make a child job when this attempt succeeds, in the same transaction; if it does not, there is no child.
 
         The handle's id is final; it can be given to `after=` of another child. With a dedupe key or an idempotency key
@@ -193,20 +186,9 @@ class Context(AttemptFacts):
         [child] = await self.enqueue_many(kind, [{} if args is None else args], **options)
         return child
 
-    @overload
     async def enqueue_many(
-        self, kind: "Handler[..., T]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[Job[T]]: ...
-    @overload
-    async def enqueue_many(
-        self, kind: str, many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[Job[Any]]: ...
-    async def enqueue_many(
-        self,
-        kind: "str | Handler[..., Any]",
-        many: Iterable[Mapping[str, Any]],
-        **options: Unpack[EnqueueOptions],
-    ) -> list[Job[Any]]:
+        self, kind: "str | Handler[..., R]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[Job[R]]:
         """`enqueue` for many args at once."""
         return await add_children(self._session, kind, many, options)
 

@@ -17,7 +17,7 @@ Encode = Callable[[Any], str | None]
 
 
 def ending_of_value(session: "Session", value: Any, encode: Encode, errors: Sequence[Any] | None = None) -> Ending:
-    """How the attempt ends that returned this value, with the errors collected on the way. Raises InvalidResult."""
+    """The ending of an attempt that returned this value, with the errors collected on the way. Raises InvalidResult."""
     collected = [*(errors or ()), *session.collected_errors]
     if isinstance(value, WithErrors):
         collected = [*value.errors, *collected]
@@ -38,28 +38,19 @@ def ending_with(
     attempt: Attempt, session: "Session", value: Any, encode: Encode, started: float | None = None
 ) -> Ending:
     """The ending of an attempt whose handler returned this value. It ran since `started` (`perf_counter`)."""
-    if type(value) is not WithErrors and not session.collected_errors:  # nearly all
-        return Ending(attempt, result=session.redact(encode(value)), ran_seconds=_since(started))
-    return ending_of_value(session, value, encode)._replace(ran_seconds=_since(started))
-
-
-def _since(started: float | None) -> float | None:
-    return None if started is None else time.perf_counter() - started
+    ran_seconds = None if started is None else time.perf_counter() - started
+    if value is None and not session.collected_errors:  # nearly all
+        return Ending(attempt, ran_seconds=ran_seconds)
+    return ending_of_value(session, value, encode)._replace(ran_seconds=ran_seconds)
 
 
 def columns_of(endings: Sequence[Ending]) -> list[list[object] | None]:
-    """For `finish_attempts`: one list per parameter; a parameter that nobody uses is not sent at all."""
-
-    def column(values: list[object]) -> list[object] | None:
-        return values if any(value is not None for value in values) else None
-
+    """For `finish_attempts`: one list per parameter, or None for a parameter that no ending uses."""
+    # The fields of an ending are in the order of the parameters. Whole columns at once, because every job passes here.
+    attempts, outcomes, *values = list(zip(*endings, strict=True))[:7]
     return [
-        [e.attempt.job_id for e in endings],
-        [e.attempt.attempt_id for e in endings],
-        [e.outcome for e in endings] if any(e.outcome != "succeeded" for e in endings) else None,
-        column([e.result for e in endings]),
-        column([e.error for e in endings]),
-        column([e.errors for e in endings]),
-        column([e.delay for e in endings]),
-        column([e.ran_seconds for e in endings]),
+        [attempt.job_id for attempt in attempts],
+        [attempt.attempt_id for attempt in attempts],
+        list(outcomes) if outcomes.count(Outcome.SUCCEEDED) < len(outcomes) else None,
+        *[list(column) if column.count(None) < len(column) else None for column in values],
     ]

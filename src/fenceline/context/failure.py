@@ -1,14 +1,15 @@
-"""What an exception of a handler means for its attempt, and what the queue keeps of it."""
+"""What a handler's exception means for its attempt, and what the queue stores of it."""
 
+import asyncio
 import json
 import logging
 import traceback
+from pathlib import Path
 from typing import Any
 
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.preparation import CredentialsMissing, PlanHashMismatch
 from fenceline.context.redaction import has_secrets, redact
-from fenceline.context.user_frames import strip
 from fenceline.errors import (
     Cancel,
     Cancelled,
@@ -29,26 +30,34 @@ from fenceline.model.outcome import Outcome
 
 MAX_TRACEBACK = 8_000
 MAX_MESSAGE = 2_000
-#: How long a job waits that this worker cannot read: for one that has the key.
+#: How long a job waits for another worker, if this one lacks the key to its args.
 SEALED_SECONDS = 30.0
 
 log = logging.getLogger("fenceline.worker")
 
+_PACKAGE = Path(__file__).parents[1]
+#: Where handlers are called from. What they call in turn comes later in the traceback, and stays.
+_OURS = (
+    *(f"{_PACKAGE / name}/" for name in ("client", "context", "delivery", "engine", "runtime", "worker")),
+    f"{Path(asyncio.__file__).parent}/",
+    "uvloop/",
+)
+
 
 class HandlerFailure(Exception):
-    """A failure whose exception is not at hand: it was raised in another process, or may show credentials. Its text is
-    the traceback as it is stored.
+    """Stands for an exception that was raised in another process, or that may show credentials. Its text is the stored
+    traceback.
     """
 
     @classmethod
     def of(cls, described: dict[str, Any]) -> "HandlerFailure | None":
-        """None: there is nothing to tell that the message does not."""
+        """None if there is no more than the message."""
         text = described.get("traceback")
         return None if text is None else cls(text)
 
 
 def message_of(error: BaseException) -> str:
-    """What an exception says, even where saying it fails: that must not cost more than the attempt."""
+    """The text of an exception, even if `str()` of it fails: that must not cost more than the attempt."""
     try:
         return str(error)
     except Exception as failure:  # noqa: BLE001 - `__str__` is code of the handler's, and raises what it likes
@@ -57,7 +66,7 @@ def message_of(error: BaseException) -> str:
 
 def describe(error: BaseException, *, code: str = "error") -> str:
     """JSON text with code, message, type and, unless its class `is_brief`, traceback."""
-    strip(error)
+    _strip(error)
     # Before they are cut: half a secret is one too.
     text = "" if getattr(error, "is_brief", False) else redact("".join(traceback.format_exception(error)))
     message = redact(message_of(error)) or type(error).__name__
@@ -69,6 +78,14 @@ def describe(error: BaseException, *, code: str = "error") -> str:
     if text:
         described["traceback"] = text if len(text) <= MAX_TRACEBACK else "…" + text[-MAX_TRACEBACK:]
     return stored_json(described)
+
+
+def _strip(error: BaseException) -> None:
+    """Let the traceback begin with the user's own code, not with the frames that call handlers."""
+    frames = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith(_OURS):
+        frames = frames.tb_next
+    error.__traceback__ = frames
 
 
 def has_type(described: str | None, error: type[BaseException]) -> bool:
@@ -112,7 +129,7 @@ def _ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None
         case InvalidArgs(of_claimed_job=True):
             outcome, code = Outcome.REFUSED, error.code
         case InvalidArgs() | InvalidResult() | PlanHashMismatch() | StepMismatch() | TooLarge():
-            # The same again will not fit better the next time.
+            # It would fail the same way the next time.
             outcome, code = Outcome.FAILED_FOR_GOOD, error.code
         case RefusedError() | CredentialsMissing():
             outcome, code = Outcome.FAILED, error.code
@@ -131,7 +148,7 @@ def _ending_of(attempt: Attempt, error: BaseException, ran_seconds: float | None
 
 
 def _is_loggable(error: BaseException) -> bool:
-    """To whoever collects exceptions: they look at the variables of frames, too, and write the text somewhere."""
+    """Whether collectors of exceptions may see it: they also look at local variables, and write the text somewhere."""
     if has_secrets() or getattr(error, "is_brief", False):
         return False
     try:

@@ -15,7 +15,7 @@ def must_be_newest(resource: str, version: object, *, is_newest: bool) -> bool:
 
 
 def version_text(version: float | Decimal | datetime) -> str:
-    """A version as the text of a number, exactly: JSON has none as large. Raises InvalidOption."""
+    """A version as the exact text of a number, which may be larger than numbers of JSON. Raises InvalidOption."""
     if isinstance(version, datetime):
         if version.utcoffset() is None:
             raise InvalidOption(f"version {version!r} is not a moment: use a datetime with a timezone")

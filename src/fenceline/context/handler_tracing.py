@@ -66,7 +66,7 @@ async def in_span(context: "Context", call_next: Callable[[], Awaitable[Any]]) -
 
 
 def step_span(name: str, wanted: bool | None) -> AbstractContextManager[None]:  # noqa: FBT001 - as the app says it
-    """Around a step that runs; one whose result was kept has none. `wanted`: what the app says of tracing."""
+    """A span around a step that runs; a skipped step has none. `wanted`: the app's setting for tracing."""
     return _span(name) if is_on(wanted) else NO_SPAN
 
 
@@ -85,7 +85,7 @@ def _span(name: str) -> Iterator[None]:
 
 
 def note_line(message: str, level: str, fields: Mapping[str, Any] | None, wanted: bool | None) -> None:  # noqa: FBT001 - as above
-    """A line of a handler's log as an event of the span that it was written in. Redacted by whoever calls."""
+    """Add a line of a handler's log to the current span as an event. The caller has redacted it."""
     if not is_on(wanted):
         return
     from opentelemetry import trace

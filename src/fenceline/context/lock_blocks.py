@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from fenceline.context.session import Session
 
 
-#: A notification can be missed; then it is asked again after these, the last one repeated.
+#: A notification can be missed, so the lock is tried again after these pauses; the last one repeats.
 PAUSES = (0.02, 0.1, 0.5, 1.0)
 
 
@@ -31,5 +31,5 @@ async def hold(session: "Session", namespace: str, name: str) -> AsyncIterator[N
         with inside(block):
             yield
     finally:
-        # Also when the attempt is gone or the wait was given up: the next in line need not wait for that to be noticed.
+        # Also if the attempt is gone or the wait was abandoned, so that the next in line need not wait for the sweep.
         await session.release_lock(block.owner)

@@ -1,4 +1,4 @@
-"""The lines that a handler logs, until they are written: bounded, in order, with their age for a time."""
+"""The lines that a handler logs, until they are written: bounded, in order, with their age instead of a time."""
 
 import json
 import logging
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 current_session: ContextVar["Session | None"] = ContextVar("fenceline_session", default=None)
 
-#: What handlers write with `ctx.log`, for whoever raises its level (`--log-jobs`).
+#: What handlers write with `ctx.log`; off unless somebody lowers its level (`--log-jobs`).
 job_log = logging.getLogger("fenceline.job_log")
 if job_log.level == logging.NOTSET:
     job_log.setLevel(logging.CRITICAL + 1)
 
-#: Lines that may wait to be written, per attempt; what comes beyond is counted and dropped.
+#: Lines that may wait to be written, per attempt; further ones are counted and dropped.
 MAX_WAITING_LINES = 1000
-#: Of a line, so that those that wait are bounded in bytes too. The database cuts at its own limits and says so.
+#: Characters of a line, so that waiting lines are bounded in bytes, too. The database has limits of its own.
 MAX_MESSAGE = 20_000
 MAX_FIELDS = 20_000
 
@@ -50,7 +50,7 @@ class Lines:
         self._waiting.append(line)
 
     def take(self) -> list[dict[str, Any]]:
-        """The lines that wait, with their age: only durations cross the wire."""
+        """The waiting lines, with their age: only durations are sent."""
         # Not by exchanging the list: a thread may be about to append to the one it has in hand.
         lines = self._waiting[:]
         del self._waiting[: len(lines)]
@@ -65,7 +65,7 @@ class Lines:
 
 
 def bounded_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields as they can be stored, taken now: what they refer to may change later."""
+    """Fields as they can be stored. Copied now, because what they refer to may change."""
     text = stored_json(fields)
     if len(text) > MAX_FIELDS:
         return {"cut": text[:MAX_FIELDS]}

@@ -14,7 +14,7 @@ TEXT = "%(asctime)s %(levelname)s %(name)s %(message)s"
 
 
 class TextFormatter(logging.Formatter):
-    """A line for people; what a job is called or raises does not steer their terminals."""
+    """A line for people, without characters that would control their terminals."""
 
     def __init__(self, *, all_tracebacks: bool = False) -> None:
         super().__init__(TEXT)
@@ -30,7 +30,7 @@ class TextFormatter(logging.Formatter):
 class JsonFormatter(logging.Formatter):
     """One JSON object per line: at, level, logger, message; worker; job, kind and attempt inside a handler.
 
-    `extra={"job": …, "kind": …, "attempt": …}` says them elsewhere, `extra={"fields": {…}}` whatever the message says.
+    Elsewhere `extra={"job": …, "kind": …, "attempt": …}` gives these, and `extra={"fields": {…}}` adds any fields.
     """
 
     def __init__(self, worker: int | None = None, *, all_tracebacks: bool = False) -> None:
@@ -63,7 +63,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _is_brief(record: logging.LogRecord) -> bool:
-    """Whether the line is enough for most readers: the job runs again."""
+    """Whether the line without its traceback is enough for most readers: the job runs again."""
     return bool(getattr(record, "is_brief", False))
 
 
@@ -74,7 +74,7 @@ def configure_logging(
     worker: int | None = None,
     all_tracebacks: bool = False,
 ) -> None:
-    """Send the logs of this process to standard error, as `text` or `json`. Said again, it replaces the first."""
+    """Send the logs of this process to standard error, as `text` or `json`. A second call replaces the first."""
     handler = logging.StreamHandler()
     handler.setFormatter(
         JsonFormatter(worker, all_tracebacks=all_tracebacks)

@@ -1,5 +1,5 @@
-"""What happens between a claim and the handler: what earlier attempts left is fetched, the plan is compared with the
-configuration of today, the identity becomes credentials.
+"""What happens between a claim and its handler: fetch what earlier attempts left, compare the plan with today's
+configuration, exchange the identity for credentials.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class PlanHashMismatch(FencelineError):
-    """The configuration is not the one that was planned: nothing has run."""
+    """The configuration is not the planned one; nothing has run."""
 
     code = "plan_hash_mismatch"
 
 
 class CredentialsMissing(FencelineError):
-    """No credentials could be had for the job's identity."""
+    """There are no credentials for the job's identity."""
 
     code = "credentials"
 
 
 def is_needed(attempt: Attempt, *, takes_context: bool) -> bool:
-    """Whether an attempt has anything to prepare; most have not."""
+    """Whether there is anything to prepare; most attempts have nothing."""
     if attempt.has_any("identity", "requires_hash"):
         return True
     return takes_context and attempt.has_past

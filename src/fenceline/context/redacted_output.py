@@ -1,9 +1,9 @@
-"""What a process that runs handlers prints and logs: without the credentials of its jobs.
+"""Keeps the credentials of jobs out of what the process that runs them prints and logs.
 
-It begins with the first credentials that come into the process, whatever runs the handler: a worker, the process of an
-isolated handler, a runner, or a worker inside another program. Standard output and error are redacted in place, so that
-those who took hold of them before are, too; a secret that comes in several writes is held back until it is complete.
-What is written to a file descriptor directly, or by a program that a handler starts, does not pass here.
+It starts with the first credentials in the process, whatever runs the handler: a worker, the process of an isolated
+handler, a runner, or a worker inside another program. Standard output and error are redacted in place, which includes
+code that took hold of them before; a secret that comes in several writes is held back until it is complete. What is
+written to a file descriptor directly, or by a program that a handler starts, does not pass here.
 """
 
 import logging
@@ -56,7 +56,7 @@ class Guard:
         self._flush()
 
     def _release(self) -> None:
-        """What is held back for secrets of jobs that have ended meanwhile."""
+        """Write what was held back for secrets of jobs that have ended meanwhile."""
         for writer, text in list(self._held.items()):
             if not open_end(text):
                 self._write(self._held.pop(writer))

@@ -1,4 +1,4 @@
-"""Temporary credentials in a handler's hands: they are never stored, and redacted wherever they would be."""
+"""Temporary credentials of a handler: never stored, and redacted wherever they would be."""
 
 import weakref
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from fenceline.context.spellings import spellings
 
 REDACTED = "[redacted]"
 
-#: While a provider fetches credentials: what it is told may be secret, and nobody knows yet what of it is.
+#: Set while a provider fetches credentials: its answers may be secret, and it is not yet known which parts.
 is_exchanging: ContextVar[bool] = ContextVar("fenceline_is_exchanging", default=False)
 
 
@@ -38,7 +38,7 @@ class Credentials(Mapping[str, Any]):
         raise TypeError("credentials are not written anywhere, so they cannot be pickled")
 
 
-#: Those in use in this process: what it prints and logs is for all of them to see, whichever job it came from.
+#: Those in use in this process: whatever it prints or logs passes all of them, whichever job it came from.
 _in_use: "weakref.WeakSet[Redactor]" = weakref.WeakSet()
 
 

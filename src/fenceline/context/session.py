@@ -1,7 +1,7 @@
 """The engine's side of an attempt at work: what its handler writes, whether it must stop, how it ends.
 
-Whoever runs a handler makes a `Session` and keeps it; the handler is handed a `Context`, which shows of it what users
-need and nothing else.
+The engine makes a `Session` for each attempt and keeps it; the handler gets a `Context`, which shows users what they
+need of it and nothing else.
 """
 
 import asyncio
@@ -23,14 +23,13 @@ from fenceline.context.redaction import Credentials, Redactor, redact
 from fenceline.context.steps import Step, Steps
 from fenceline.errors import Cancelled, StaleAttempt, TooLarge
 from fenceline.model.json_text import stored_json
+from fenceline.model.outcome import Outcome
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.client.app import App
     from fenceline.context.attempt_api import AttemptApi
-    from fenceline.context.batch_transaction import Done
-    from fenceline.context.transaction import Transaction
 
-#: Progress that comes quicker than this is written with the next report.
+#: Progress that follows sooner than this is written with the next report.
 PROGRESS_SECONDS = 0.25
 #: Characters of progress, as JSON; items have the room of a result.
 MAX_PROGRESS = 65_536
@@ -60,7 +59,7 @@ class Session:
         "transaction_open",
     )
 
-    def __init__(self, attempt: Attempt, api: "AttemptApi", app: "Fenceline | None" = None) -> None:
+    def __init__(self, attempt: Attempt, api: "AttemptApi", app: "App | None" = None) -> None:
         self.attempt = attempt
         self.app = app
         self.api = api
@@ -69,14 +68,13 @@ class Session:
         self.cancelled = False  # the job was asked to stop
         #: Whether the worker is about to stop: no step begins any more, all else may still end within the grace period.
         self.shutting_down = False
-        self.is_ending = False  # a transaction of the handler's is about to end the attempt: that it is gone is no news
-        #: The transaction of the handler's that has ended the attempt.
-        self.transaction_done: Transaction | Done | None = None
+        self.is_ending = False  # a transaction of the handler's is ending the attempt: that it is gone is expected
+        self.transaction_done: Outcome | None = None  # how a transaction of the handler's has ended the attempt
         self.transaction_open: Any = None  # its connection, while one is open
         self.start: Start | None = None
         self.credentials: Credentials | None = None
         self.redactor: Redactor | None = None
-        self._told = False  # the handler knows that it is to stop
+        self._told = False  # Cancelled has been raised in the handler
         self._phase: str | None = None
         self._progress: dict[str, Any] | None = None  # waits to be written
         self._progress_at = 0.0
@@ -95,7 +93,7 @@ class Session:
             raise Cancelled("the job was asked to stop")
 
     def check(self, *, starts_work: bool) -> None:
-        """Raises Cancelled, once or where something new would begin; StaleAttempt when the attempt has ended."""
+        """Raises Cancelled, the first time or if new work would start; StaleAttempt if the attempt has ended."""
         if self.transaction_done is not None:
             raise StaleAttempt("the attempt has ended with its transaction: nothing can be written any more")
         if self.cancelled and (starts_work or not self._told):
@@ -121,7 +119,7 @@ class Session:
             raise
 
     async def tell_stale(self) -> None:
-        """Tell whoever runs the handler that its attempt is gone."""
+        """Tell the engine that the attempt is gone."""
         if self.on_stale is not None:
             self.on_stale(self.attempt.attempt_id)
 
@@ -133,8 +131,8 @@ class Session:
 
     def log(self, message: str, level: str, fields: Mapping[str, Any]) -> None:
         self.add_line(message, level, fields or None)
-        said = (message, fields) if self.redactor is None else self.redactor.in_line(message, fields)
-        note_line(said[0], level, said[1], self._tracing)
+        shown = (message, fields) if self.redactor is None else self.redactor.in_line(message, fields)
+        note_line(shown[0], level, shown[1], self._tracing)
         if job_log.isEnabledFor(logging.CRITICAL):
             self._echo(message, level, fields)
 
@@ -161,7 +159,7 @@ class Session:
         return step_span(step.name, self._tracing)
 
     async def show_progress(self, shown: Mapping[str, Any]) -> None:
-        """What comes in quick succession is written together, the last one counts. Raises TooLarge."""
+        """Updates in quick succession are written together; the last one counts. Raises TooLarge."""
         self.check(starts_work=False)
         progress = {name: value for name, value in shown.items() if value is not None}
         if self.redactor is not None:
@@ -220,7 +218,7 @@ class Session:
         return self._reporting is not None
 
     def begin_report(self) -> Report:
-        """As `take_report`, for somebody who calls `end_report` when it is written: `flush` waits for that."""
+        """As `take_report`, for a caller that calls `end_report` when it is written: `flush` waits for that."""
         self._reporting = asyncio.get_running_loop().create_future()
         return self.take_report()
 
@@ -230,7 +228,7 @@ class Session:
             self._reporting = None
 
     async def flush(self) -> None:
-        """Write what waits to be written now; then all of it is written, also what was on its way already."""
+        """Write now what waits to be written. When it returns, what was on its way before is written, too."""
         if self._reporting is not None:
             await asyncio.wait([self._reporting])
         if self.has_report:
@@ -262,7 +260,7 @@ class Session:
             "result": result,
             "ran_seconds": step.ran_seconds,
         }
-        # It has run: that is kept even if the job was asked to stop meanwhile.
+        # It has run, which is recorded even if the job was asked to stop meanwhile.
         await self._execute("record_step", values)
         step.finish(result)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-#: What is shorter is no secret, and would be found inside ordinary words.
+#: Shorter values are not secrets, and would be found inside ordinary words.
 SHORTEST = 6
-#: Where one is found in a longer text, its base64 begins with up to three symbols that also hold what comes before.
+#: Inside a longer text, the base64 of a secret begins with up to three symbols that also hold what comes before it.
 _SHARED = (0, 2, 3)
 _SYMBOL_BITS = 6
 _URL_SAFE = str.maketrans("+/", "-_")
@@ -64,7 +64,7 @@ def _encoded(secret: bytes) -> Iterator[str]:
 
 
 def _inside_base64(secret: bytes) -> Iterator[str]:
-    """What every base64 text has that the secret is a part of: without the symbols that hold bits of its neighbours."""
+    """The part of a base64 text that depends on the secret alone, without symbols that hold bits of its neighbours."""
     for before, shared in enumerate(_SHARED):
         bits = 8 * (before + len(secret))
         yield base64.b64encode(bytes(before) + secret).decode()[shared : bits // _SYMBOL_BITS]

@@ -1,4 +1,4 @@
-"""Durable steps: a step that is done is not done again, by whichever attempt."""
+"""Durable steps: a finished step is not run again, not even by another attempt."""
 
 import dataclasses
 import hashlib
@@ -19,7 +19,7 @@ MAX_NAME = 200
 
 
 class Steps:
-    """The steps of one attempt: those of earlier ones that are done, and how often each name was used."""
+    """The steps of one attempt: those that earlier attempts finished, and how often each name was used."""
 
     def __init__(self, done: Mapping[str, Mapping[str, Any]]) -> None:
         self._done = done
@@ -28,8 +28,8 @@ class Steps:
     def begin(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> "Step":
-        """The step to run, or to skip. As long as a handler takes its steps in the same order, each use of a name keeps
-        its number from attempt to attempt. Raises StepMismatch, InvalidOption.
+        """The step to run or to skip. While a handler takes its steps in the same order, each use of a name keeps its
+        number from attempt to attempt. Raises StepMismatch, InvalidOption.
         """
         numbered, done = self.next(name)
         step = Step(numbered, function, hash_of(args, kwargs))
@@ -43,7 +43,7 @@ class Steps:
         return step
 
     def next(self, name: str) -> tuple[str, Mapping[str, Any] | None]:
-        """The name of this use, and what is kept of it by an earlier attempt. Raises InvalidOption."""
+        """The name of this use, and what an earlier attempt stored under it. Raises InvalidOption."""
         numbered = self._names.next(name)
         return numbered, self._done.get(numbered)
 
@@ -74,7 +74,7 @@ def names_of_uses(names: Iterable[str]) -> list[str]:
 
 
 class Step:
-    """One step: what it is called, and how its result becomes JSON and comes back."""
+    """One step: its name, and how its result becomes JSON and is read back."""
 
     def __init__(self, name: str, function: Callable[..., Any], args_hash: str) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class Step:
         return time.monotonic() - self._started
 
     def finish(self, result: str | None) -> None:
-        """It has run, and this, as JSON text, is kept."""
+        """It has run, with this result as JSON text."""
         self.keep(None if result is None else json.loads(result))
 
     def keep(self, result: Any) -> None:
@@ -97,7 +97,7 @@ class Step:
         self._result = result
 
     def encode(self, value: Any) -> str | None:
-        """A result as JSON text, after a look whether it can be read back. Raises InvalidResult."""
+        """A result as JSON text, checked that it can be read back. Raises InvalidResult."""
         if value is None:
             return None
         try:
@@ -140,8 +140,8 @@ def _declared_result(function: Callable[..., Any]) -> Any:
 
 
 def hash_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
-    """A hash of a call's arguments, the same in every process. What JSON has no form for (a session, a client) counts
-    by its type.
+    """A hash of a call's arguments, the same in every process. What JSON cannot hold (a session, a client) is hashed by
+    its type.
     """
     return hashlib.sha256(_text_of([list(args), dict(kwargs)]).encode()).hexdigest()[:32]
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Unpack
+
+from typing_extensions import TypeVar
 
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.job import Job
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R = TypeVar("R", default=Any)
 
 
 class Wait(Protocol):
@@ -119,36 +122,14 @@ class SyncContext(AttemptFacts):
         is_newest = connections.run_blocking(self._session.transaction_open, call)
         return must_be_newest(resource, version, is_newest=is_newest)
 
-    @overload
     def enqueue(
-        self, kind: "Handler[..., T]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> SyncJob[T]: ...
-    @overload
-    def enqueue(
-        self, kind: str, args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
-    ) -> SyncJob[Any]: ...
-    def enqueue(
-        self,
-        kind: "str | Handler[..., Any]",
-        args: Mapping[str, Any] | None = None,
-        **options: Unpack[EnqueueOptions],
-    ) -> SyncJob[Any]:
+        self, kind: "str | Handler[..., R]", args: Mapping[str, Any] | None = None, **options: Unpack[EnqueueOptions]
+    ) -> SyncJob[R]:
         return self._blocking(self._wait(self._context.enqueue(kind, args, **options)))
 
-    @overload
     def enqueue_many(
-        self, kind: "Handler[..., T]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[SyncJob[T]]: ...
-    @overload
-    def enqueue_many(
-        self, kind: str, many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
-    ) -> list[SyncJob[Any]]: ...
-    def enqueue_many(
-        self,
-        kind: "str | Handler[..., Any]",
-        many: Iterable[Mapping[str, Any]],
-        **options: Unpack[EnqueueOptions],
-    ) -> list[SyncJob[Any]]:
+        self, kind: "str | Handler[..., R]", many: Iterable[Mapping[str, Any]], **options: Unpack[EnqueueOptions]
+    ) -> list[SyncJob[R]]:
         return [self._blocking(child) for child in self._wait(self._context.enqueue_many(kind, many, **options))]
 
     def transaction(self, connection: Any = None) -> AbstractContextManager[TransactionConnection]:

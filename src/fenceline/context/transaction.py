@@ -24,7 +24,7 @@ from fenceline.model.with_errors import WithErrors
 from fenceline.runtime import connections
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.client.app import App
     from fenceline.client.finalizer import Finalizer
     from fenceline.context.context import Context
     from fenceline.context.session import Session
@@ -34,7 +34,7 @@ OWN_NAMES = frozenset({"__wrapped__", "errors", "result"})
 
 
 class TransactionConnection:
-    """The connection of a transaction, with room for the job's `result` and `errors`; all else is the connection's."""
+    """The connection of a transaction, with the job's `result` and `errors` as attributes of its own."""
 
     def __init__(self, connection: Any) -> None:
         self.__wrapped__ = connection
@@ -58,7 +58,7 @@ class Transaction:
         """`context`: for an async finalizer."""
         self._session = session
         self._context = context
-        self.outcome = Outcome.SUCCEEDED
+        self._outcome = Outcome.SUCCEEDED
 
     @asynccontextmanager
     async def open(self, given: Any = None) -> AsyncIterator[TransactionConnection]:
@@ -186,7 +186,7 @@ class Transaction:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             yield connection
 
-    def _app(self) -> "Fenceline":
+    def _app(self) -> "App":
         app = self._session.app
         if app is None or not self._session.api.has_database:
             raise Unsupported(
@@ -202,7 +202,7 @@ class Transaction:
         return calls.attempts.check_attempts([self._session.attempt.job_id], [self._session.attempt.attempt_id])
 
     def _must_live(self, notices: list[Any]) -> None:
-        """A finalizer does not run for an attempt that is gone already: its writes would be rolled back anyway."""
+        """A finalizer does not run for an attempt that is gone: its writes would be rolled back anyway."""
         if any(notice == "stale" for _attempt_id, notice, _grace_seconds in notices):
             self._accept("stale")
 
@@ -212,7 +212,7 @@ class Transaction:
     def _finish(self, own: TransactionConnection) -> Call[Any]:
         encode = handler_parts(app_parts(self._app()).handlers[self._session.attempt.kind]).arguments.encode_result
         ending = ending_of_value(self._session, own.result, encode, own.errors)
-        self.outcome = ending.outcome
+        self._outcome = ending.outcome
         return calls.attempts.finish_attempt(
             self._session.attempt.job_id,
             self._session.attempt.attempt_id,
@@ -229,7 +229,7 @@ class Transaction:
         await self._session.flush()
 
     def _done(self) -> None:
-        self._session.transaction_done = self
+        self._session.transaction_done = self._outcome
 
     async def _tell_stale(self) -> None:
         await self._session.tell_stale()
@@ -240,8 +240,8 @@ class Transaction:
 
 
 @contextmanager
-def _place_for_transaction(app: "Fenceline", wait: "Wait") -> Iterator[None]:
-    """A worker has so many transactions of handlers at a time, and so many connections for them."""
+def _place_for_transaction(app: "App", wait: "Wait") -> Iterator[None]:
+    """Take one of the places that a worker has for transactions of handlers: each needs a connection."""
 
     async def take() -> None:
         await app_parts(app).database().take_transaction_place()

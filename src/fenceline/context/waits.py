@@ -1,5 +1,5 @@
-"""Durable waits: a handler that waits ends its attempt and gives its slot back. It is run again from its beginning when
-there is news, and comes past the wait as past a step that is done.
+"""Durable waits: a handler that waits ends its attempt and gives its slot back. When the wait is over, the handler runs
+again from its beginning and passes the wait as it passes a finished step.
 """
 
 import os
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 #: How a wait can have ended.
 ENDS = frozenset({"signal", "timeout", "slept"})
-#: How long a callback is good where nobody says: a week.
+#: How long a callback is valid by default: a week.
 CALLBACK_SECONDS = 7 * 24 * 3600.0
-#: Where the server is, as others reach it.
+#: The address at which others reach the server.
 PUBLIC_URL = "FENCELINE_PUBLIC_URL"
 
 
@@ -36,7 +36,7 @@ def sleep_seconds(seconds: float | timedelta, minutes: float, hours: float, days
 
 
 async def begin(session: "Session", name: str, signal: str | None, seconds: float | None) -> dict[str, Any]:
-    """How the next wait of this name ended: `conclude` tells. Raises InvalidOption, StepMismatch."""
+    """The answer to the next wait of this name, for `conclude`. Raises InvalidOption, StepMismatch."""
     session.check(starts_work=True)
     if session.transaction_open is not None:
         raise InvalidOption("a handler cannot wait inside ctx.transaction(): what it has written would be rolled back")
@@ -52,7 +52,7 @@ async def begin(session: "Session", name: str, signal: str | None, seconds: floa
 
 
 def conclude(answer: dict[str, Any], signal: str | None, seconds: float | None) -> Any:
-    """The payload of the signal. Raises TimeoutError, and Suspended where the wait goes on."""
+    """The payload of the signal. Raises TimeoutError, and Suspended while the wait goes on."""
     if answer["ended"] is None:
         raise Suspended
     if answer["ended"] == "timeout":

@@ -1,14 +1,16 @@
 """An operation of the state machine as a value: SQL text, parameters, and how to read the answer.
 
 A `Call` knows nothing of drivers and does no I/O, so the async client, its sync twin, workers and a caller's own
-connection all run the same ones. Those that there are stand in `calls/`, by noun.
+connection all run the same ones. `calls/` has all of them, by noun.
 """
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from typing import Any, Generic, Protocol, TypeVar
 
-from fenceline.database.decoding import Row, column, scalar
+from fenceline.database.decoding import Row, column, records, scalar, tuples
 from fenceline.model.sealed import Seal
 
 T = TypeVar("T")
@@ -61,8 +63,20 @@ class Sql(str):
     __slots__ = ()
 
 
-def function(name: str, /, **arguments: Any) -> Function:
+def function(name: str, given: Mapping[str, Any] | None = None, /, **arguments: Any) -> Function:
+    """`given`: the `locals()` of a call that has the parameters of the function; `arguments` override them.
+
+    Who asks (`viewer`) is not an argument: calls pass what they need of it.
+    """
+    if given is not None:
+        arguments = {**given, **arguments}
+        arguments.pop("viewer", None)
     return Function(name, arguments)
+
+
+def jsonb(value: Any) -> As:
+    """A value as JSON; None: null."""
+    return As("jsonb", None if value is None else json.dumps(value, default=dict))
 
 
 def statement(
@@ -71,27 +85,30 @@ def statement(
     decode: Callable[[Sequence[Row]], T],
     repeatable: bool = False,
     opens: bool = True,
+    makes_jobs: bool = False,
 ) -> Call[T]:
     """A call from SQL with a `{}` for each piece: a function, SQL, or a value, which becomes a parameter."""
     parameters: list[Any] = []
     seals: dict[int, Seal] = {}
 
     def place(piece: Any) -> str:
-        match piece:
-            case Function(name, arguments):
-                return f"fenceline.{name}({', '.join([f'p_{key} => {place(arguments[key])}' for key in arguments])})"
-            case As(kind, value, seal):
-                if seal is not None:
-                    seals[len(parameters)] = seal
-                return f"cast({place(value)} as {kind})"
-            case Sql():
-                return piece
-            case _:
-                parameters.append(piece)
-                return f"${len(parameters)}"
+        # Neither `match` nor isinstance: this runs for every parameter of every call, and takes half as long.
+        kind = type(piece)
+        if kind is Function:
+            arguments = [f"p_{name} => {place(value)}" for name, value in piece.arguments.items()]
+            return f"fenceline.{piece.name}({', '.join(arguments)})"
+        if kind is As:
+            if piece.seal is not None:
+                seals[len(parameters)] = piece.seal
+            return f"cast({place(piece.value)} as {piece.type})"
+        if kind is Sql:
+            return str(piece)
+        # An array: psycopg would send a tuple as a row.
+        parameters.append(list(piece) if kind is tuple else piece)
+        return f"${len(parameters)}"
 
     sql = template.format(*[place(piece) for piece in pieces])
-    return Call(sql, tuple(parameters), decode, repeatable=repeatable, seals=seals, opens=opens)
+    return Call(sql, tuple(parameters), decode, repeatable, seals, opens, makes_jobs)
 
 
 def value_of(called: Function, decode: Callable[[Sequence[Row]], T] = scalar, *, repeatable: bool = False) -> Call[T]:
@@ -100,10 +117,31 @@ def value_of(called: Function, decode: Callable[[Sequence[Row]], T] = scalar, *,
 
 
 def rows_of(
-    called: Function, columns: str, decode: Callable[[Sequence[Row]], T], *, repeatable: bool = False
+    called: Function,
+    columns: str,
+    decode: Callable[[Sequence[Row]], T],
+    *,
+    repeatable: bool = False,
+    makes_jobs: bool = False,
 ) -> Call[T]:
     """Columns of the rows that a function gives; the whole row is `r`."""
-    return statement("select {} from {} r", Sql(columns), called, decode=decode, repeatable=repeatable)
+    pieces = (Sql(columns), called)
+    return statement("select {} from {} r", *pieces, decode=decode, repeatable=repeatable, makes_jobs=makes_jobs)
+
+
+def records_of(kind: type[T], called: Function, columns: str = "to_jsonb(r)") -> Call[list[T]]:
+    """A record for each row that a function gives."""
+    return rows_of(called, columns, records(kind), repeatable=True)
+
+
+def tuples_of(kind: type[T], called: Function) -> Call[list[T]]:
+    """The same for a dataclass whose fields are named as columns: without JSON, for what is read often."""
+    return rows_of(called, _columns(kind), tuples(kind), repeatable=True)  # type: ignore[arg-type]  # a class is hashable
+
+
+@cache
+def _columns(kind: Any) -> str:
+    return ", ".join(each.name for each in fields(kind))
 
 
 def text_of(call: Call[Any]) -> Call[str]:
@@ -111,7 +149,7 @@ def text_of(call: Call[Any]) -> Call[str]:
     return replace(call, decode=scalar)
 
 
-#: A page of a list ends before the row that would make it longer; one row it always has.
+#: A page ends before the row that would make it longer than this, but always has at least one.
 PAGE_BYTES = 4 * 2**20
 _PAGE = """
 select p.item, p.rows
@@ -123,8 +161,8 @@ where p.place = 1 or p.bytes <= ${most}
 
 
 def page_of(call: Call[list[Any]], skip: int = 0) -> Call[tuple[list[str], int | None]]:
-    """For a call whose rows are one JSON value each: the texts of those behind the first `skip`, as many as a page has
-    room for, and how many to skip for the next one; None: there is none.
+    """For a call whose rows are one JSON value each: their texts after the first `skip`, as many as fit on a page, and
+    how many to skip for the next page, or None if this is the last.
     """
     place = len(call.parameters)
 
@@ -137,5 +175,5 @@ def page_of(call: Call[list[Any]], skip: int = 0) -> Call[tuple[list[str], int |
 
 
 def texts_of(call: Call[list[Any]]) -> Call[list[str]]:
-    """The same, one text for each row."""
+    """For a call with one JSON value per row: their texts."""
     return replace(call, decode=column)

@@ -47,15 +47,19 @@ class _Object:
 
 async def change_grants(connection: Connection, files: SchemaFiles) -> None:
     """As the schema's owner, whose grants they are."""
-    rows = await connection.fetch(
-        "select rolname::text from pg_roles where rolname = any ($1::text[])", [files.role_name(role) for role in ROLES]
-    )
-    there = {row["rolname"] for row in rows}
-    roles = [files.role_name(role) for role in ROLES if files.role_name(role) in there]
+    missing = await missing_roles(connection, files)
+    roles = [files.role_name(role) for role in ROLES if role not in missing]
     wanted = _wanted(files)
     for row in await connection.fetch(_OBJECTS):
         for statement in _changes(_Object(**row), wanted, roles):
             await connection.execute(statement)
+
+
+async def missing_roles(connection: Connection, files: SchemaFiles) -> list[str]:
+    names = [files.role_name(role) for role in ROLES]
+    found = await connection.fetch("select rolname::text from pg_roles where rolname = any ($1::text[])", names)
+    there = {row["rolname"] for row in found}
+    return [role for role in ROLES if files.role_name(role) not in there]
 
 
 def _wanted(files: SchemaFiles) -> dict[tuple[str, str], list[str]]:

@@ -7,11 +7,9 @@ from fenceline.database.migrate import LOCK_SQL, RECORD_CODE_SQL, RECORD_MIGRATI
 from fenceline.database.schema_files import Migration, SchemaFiles, read_schema_files
 
 
-def ddl(*, files: SchemaFiles | None = None) -> str:
-    """What `migrate` does to an empty database, as a script for `psql`; a later `migrate` finds it up to
-    date.
-    """
-    wanted = files or read_schema_files()
+def ddl() -> str:
+    """What `migrate` does to an empty database, as a script for `psql`; a later `migrate` finds it up to date."""
+    wanted = read_schema_files()
     parts = [
         "-- Fenceline: install into an empty database with psql. All or nothing.",
         "\\set ON_ERROR_STOP on",

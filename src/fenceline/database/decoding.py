@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 T = TypeVar("T")
-# Whatever the driver's rows are: read by position, and unpacked.
+# Whatever the driver's rows are: they are read by position, and unpacked.
 Row = Any
 
 
@@ -35,7 +35,7 @@ def from_json(value: Any) -> Any:
         return value
     try:
         return json.loads(value)
-    except ValueError:  # Python reads no integer of more than 4300 digits, and other languages may have stored one
+    except ValueError:  # Python refuses integers of more than 4300 digits, which other languages may have stored
         return json.loads(value, parse_int=_any_integer)
 
 
@@ -58,13 +58,13 @@ def json_values(rows: Sequence[Row]) -> list[Any]:
 
 
 def read_record(kind: type[T], value: Any) -> T:
-    """A record from JSON. What a newer schema or server says beyond it is left out."""
+    """A record from JSON. Fields that only a newer schema or server knows are left out."""
     adapter: TypeAdapter[T] = _adapter(kind)  # type: ignore[arg-type]  # a class is hashable
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
         # Errors, progress and the like are written by programs in any language, and a server cuts long ones: a value of
-        # another type than usual is shown as it is, rather than that nothing is.
+        # an unusual type is shown as it is, rather than nothing at all.
         odd = {name: value[name] for name in {str(detail["loc"][0]) for detail in error.errors()} & value.keys()}
         usual = adapter.validate_python(value | dict.fromkeys(odd))
         return replace(usual, **odd)  # type: ignore[type-var]  # every record is a dataclass

@@ -65,7 +65,7 @@ class Source:
 
 
 def check_dsn(dsn: str) -> None:
-    """Refuse what the driver would only stumble over, without repeating the DSN: it may have a password in it."""
+    """Refuse what would confuse the driver, without repeating the DSN, which may have a password in it."""
     try:
         hosts = urlsplit(dsn).netloc.rpartition("@")[2]
     except ValueError as error:
@@ -77,7 +77,7 @@ def check_dsn(dsn: str) -> None:
 
 
 def without_password(dsn: str) -> str:
-    """A URL as people may see it; all of it is hidden where it cannot be told what of it is secret."""
+    """A URL as people may see it; all of it is hidden if the secret part cannot be told apart."""
     scheme, separator, rest = dsn.partition("://")
     if not separator:
         return HIDDEN

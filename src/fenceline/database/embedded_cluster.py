@@ -241,8 +241,8 @@ def _give(folder: Path, account: Account | None) -> None:
 
 
 def _answers(path: Path) -> bool:
-    """Whether a server answers there. That somebody listens is not enough: a process that a killed server was about to
-    start may keep its socket open for a moment.
+    """Whether a server answers there. An open socket is not enough: a process that a killed server was about to start
+    may keep it open for a moment.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
         client.settimeout(ANSWER_SECONDS)

@@ -1,8 +1,8 @@
-"""What a driver's error means for whoever sent the statement. The one place where that is decided, for every loop.
+"""What a driver's error means for the sender of the statement. The one place where that is decided, for every loop.
 
-lost     the connection is gone, however the driver puts it; what was under way may or may not have been carried out
-passing  the server refused or undid the statement for a reason that goes away by itself: nothing has happened, so it
-         can be sent again, whatever it is
+lost     the connection is gone, however the driver puts it; the statement may or may not have been carried out
+passing  the server refused or undid the statement for a reason that goes away by itself: nothing has happened, so any
+         statement can be sent again
 """
 
 from fenceline.errors import FencelineError, SchemaMissing, SchemaOutdated
@@ -12,7 +12,7 @@ _LOST_CLASSES = ("08", "57P")
 _LOST_STATES = ("25P03", "25P04")
 #: Deadlocks and other conflicts; out of disk, memory or connections; trouble of the machine below the server.
 _PASSING_CLASSES = ("40", "53", "58")
-#: Read-only for the time of a failover; a lock that could not be taken in time; ended by a timeout or by an operator.
+#: Read-only during a failover; a lock that could not be taken in time; ended by a timeout or by an operator.
 _PASSING_STATES = ("25006", "55P03", "57014")
 #: No lock in time, or no time left for the whole statement.
 _BUSY_STATES = ("55P03", "57014")
@@ -47,7 +47,7 @@ def is_lost(error: BaseException) -> bool:
     if isinstance(error, RuntimeError):
         return "handler is closed" in str(error)  # uvloop, of a socket that was closed below it
     if isinstance(error, asyncpg.InternalClientError):
-        # Its surprise at a farewell that came while it was about to speak; or at a type that it cannot read.
+        # Raised when the server says goodbye while the driver is about to send; or for a type that it cannot decode.
         return "decoder" not in str(error)
     return isinstance(error, OSError | TimeoutError | EOFError)
 
@@ -97,8 +97,8 @@ def schema_problem(error: BaseException) -> SchemaMissing | SchemaOutdated | Non
 
 
 def needs_new_connection(error: BaseException) -> bool:
-    """Whether the same connection is of no more use. A server that has become read-only is no longer the primary, and
-    the next connection may find the one that is.
+    """Whether the connection is of no more use. A server that has become read-only is no longer the primary, and the
+    next connection may find the one that is.
     """
     state = state_of(error)
     return state is None or state == _READ_ONLY or is_lost(error)

@@ -8,7 +8,8 @@ import json
 import os
 
 from fenceline.database.definitions import Connection
-from fenceline.errors import FencelineError, refusal
+from fenceline.errors import FencelineError
+from fenceline.errors.sqlstates import refusal
 
 VARIABLE = "FENCELINE_LANES"
 

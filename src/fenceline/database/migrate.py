@@ -10,9 +10,9 @@ transaction of its own:
 3. Functions and views, when their files or grants changed (`replace_code`, `reshape`, `change_grants`).
 4. What an earlier run has set aside is dropped, when nobody can need it any more (`retire`).
 
-Each step looks first what is left to do, under one advisory lock: any number of migrators may start at once, and who
-comes after one that was killed goes on where it stopped. A step waits for a table or view only for a moment, because
-whoever comes later waits behind it; then it is undone and tried again. That moment is far shorter than
+Each step first looks at what is left to do, under one advisory lock: any number of migrators may start at once, and one
+that follows a killed one goes on where that stopped. A step waits for a table or view only for a moment, because
+everybody who comes later waits behind it; then it is undone and tried again. That moment is far shorter than
 `deadlock_timeout`, so a call that a step meets crosswise goes on before the server calls it a deadlock.
 
 A migration says from which number on a program can work with the schema it leaves (`compatible_from`). So an
@@ -30,7 +30,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from fenceline.database.change_grants import change_grants
+from fenceline.database.change_grants import change_grants, missing_roles
 from fenceline.database.definitions import Connection
 from fenceline.database.grants import (
     administrator_sql,
@@ -40,12 +40,12 @@ from fenceline.database.grants import (
     grants_sql,
 )
 from fenceline.database.lane_overrides import apply_lane_overrides
-from fenceline.database.migration_report import MigrationReport
 from fenceline.database.replace_code import ReshapedError, create_code, replace_functions, replace_views
 from fenceline.database.reshape import under_own_names, wait_for_calls
 from fenceline.database.retire import drop, read_retired
-from fenceline.database.schema_files import ROLES, CodeFile, Migration, SchemaFiles, checksum_of, read_schema_files
+from fenceline.database.schema_files import CodeFile, Migration, SchemaFiles, checksum_of, read_schema_files
 from fenceline.database.schema_state import (
+    MigrationReport,
     applied_migrations,
     check_schema,
     code_differs,
@@ -80,7 +80,7 @@ on conflict (one) do update set checksum = excluded.checksum, number = excluded.
 # The code of the release before, which this release goes on with.
 SAME_CODE_SQL = "update fenceline.code set number = $1 where number < $1"
 
-#: For so long, what was set aside stays for calls that are under way.
+#: How long to keep what was set aside, for calls that are under way.
 KEEP_SECONDS = 600.0
 
 
@@ -142,9 +142,9 @@ class _Run:
         missing = await self._do(self._create_roles_step)
         retired = await self._replace_code()
         if retired is None:
-            await self._do(self._change_grants_step)
+            await self._do(lambda: change_grants(self._connection, self._files))
         elif self._files.setup:
-            await self._do(self._set_up_step)
+            await self._do(lambda: self._connection.execute(self._files.setup))
         dropped = []
         while retired is None and (identity := await self._do(self._drop_step)) is not None:
             dropped.append(identity)
@@ -233,20 +233,12 @@ class _Run:
 
     async def _create_roles_step(self) -> list[str]:
         """As the user who migrates, who may have the right to create roles; returns which are missing."""
-        if not await self._missing_roles():
+        if not await missing_roles(self._connection, self._files):
             return []
         await self._connection.execute("select set_config('role', $1, true)", self._user)
         await self._connection.execute(create_roles_sql(self._files))
         await _become_owner(self._connection)
-        return await self._missing_roles()
-
-    async def _missing_roles(self) -> list[str]:
-        names = [self._files.role_name(role) for role in ROLES]
-        found = await self._connection.fetch(
-            "select rolname::text from pg_roles where rolname = any ($1::text[])", names
-        )
-        there = {row["rolname"] for row in found}
-        return [role for role in ROLES if self._files.role_name(role) not in there]
+        return await missing_roles(self._connection, self._files)
 
     async def _replace_code(self) -> tuple[str, ...] | None:
         """What was set aside; None: the code was in place."""
@@ -272,7 +264,7 @@ class _Run:
         retired = await replace_functions(self._connection, changed, names, reshaped=reshaped)
         await self._record_code()
         await self._replace_views(changed, self._files)
-        # Not a word about names that were only in between.
+        # Names that existed only in between are not reported.
         between = tuple(f"fenceline.{file.name}(" for file in under_own_names(self._files.code, reshaped))
         ours = tuple(f"fenceline.{name}(" for name in names)
         return tuple(name for name in retired if name.startswith(ours) or not name.startswith(between))
@@ -282,14 +274,14 @@ class _Run:
         if not await code_differs(self._connection, self._files):
             return
         await self._known_files()
-        # From here until the next step no file is known to be in place: whoever comes after us puts all in.
+        # From here until the next step no file is known to be in place, so that the next migrator would put in all.
         await self._connection.execute("update fenceline.code set files = null, checksum = ''")
         own = under_own_names(self._files.code, reshaped)
         await replace_functions(self._connection, own, {file.name for file in (*own, *self._files.code)})
         await self._replace_views(own, dataclasses.replace(self._files, code=(*self._files.code, *own)))
 
     async def _replace_views(self, changed: Collection[CodeFile], granted: SchemaFiles) -> None:
-        """With the grants of everything: all that can be done before a view is locked, is."""
+        """With the grants of everything: as much as possible is done before a view is locked."""
         await change_grants(self._connection, granted)
         await replace_views(self._connection, changed)
         await change_grants(self._connection, granted)  # a view that was made anew has none
@@ -306,12 +298,6 @@ class _Run:
             self._files.number,
             json.dumps(file_checksums(self._files)),
         )
-
-    async def _change_grants_step(self) -> None:
-        await change_grants(self._connection, self._files)
-
-    async def _set_up_step(self) -> None:
-        await self._connection.execute(self._files.setup)
 
     async def _drop_step(self) -> str | None:
         for definition in await read_retired(self._connection, self._keep_seconds):

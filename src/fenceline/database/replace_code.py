@@ -72,7 +72,7 @@ async def replace_functions(
 
 
 async def replace_views(connection: Connection, changed: Collection[CodeFile]) -> None:
-    """Put the changed views in place. Last in its transaction: who reads them waits from here to its end."""
+    """Put the changed views in place. Last in its transaction, because readers wait from here to its end."""
     names = {file.name for file in changed if file.kind == "view"}
     for file in changed:
         if file.kind == "view":

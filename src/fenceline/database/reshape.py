@@ -47,7 +47,7 @@ def under_own_names(code: Collection[CodeFile], reshaped: Collection[str]) -> tu
 
 
 async def wait_for_calls(connection: Connection) -> None:
-    """Until the calls that are under way have ended, or five seconds."""
+    """Wait until the calls under way have ended, for at most five seconds."""
     waiting = await _others(connection)
     for _ in range(round(WAIT_SECONDS / POLL_SECONDS)):
         if not waiting:

@@ -21,7 +21,7 @@ begin
 end $$;
 """
 
-# Who was there before the code, or is of another version, may call what only the code before it knew.
+# A worker that started before the code was replaced, or has another version, may call functions of the code before.
 _OLDER_WORKERS = """
 select exists (
   select from fenceline.worker w

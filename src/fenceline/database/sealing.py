@@ -1,7 +1,7 @@
 """A call with a codec: what it sends is sealed, what comes back is opened.
 
-Whoever has a token from elsewhere, as from a backup, must not have it opened by writing it where nothing is sealed, in
-a label for instance, and reading it there: such a call is refused.
+Somebody who has a token from elsewhere, such as a backup, must not be able to open it by writing it where nothing is
+sealed (a label, say) and reading it there: such a call is refused.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def with_codec(call: Call[T], codec: Codec | None) -> Call[T]:
-    """The call itself where there is no codec. Raises InvalidOption for a value that is sealed already."""
+    """The call as it is if there is no codec. Raises InvalidOption for a value that is sealed already."""
     if codec is None or not call.opens:
         return call
     parameters = list(call.parameters)

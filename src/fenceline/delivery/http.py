@@ -1,7 +1,7 @@
 """Delivery over HTTP: a runner has no database, a server hands out the jobs and is told what becomes of them.
 
-Every request can be sent again, and is, with growing pauses: a claim by its request id, an end because an exact repeat
-is answered like the first, log lines by their offset, the rest by nature.
+Every request is safe to repeat, and is repeated with growing pauses: a claim carries a request id, an exact repeat of
+an end is answered like the first, log lines carry their offset, and the rest is idempotent.
 """
 
 import asyncio
@@ -17,14 +17,7 @@ from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.database.calls.attempts import AttemptEnd
 from fenceline.database.calls.lanes import LaneForWorker
 from fenceline.database.dsn import without_password
-from fenceline.delivery.contract import (
-    AttemptNotice,
-    ClaimRequest,
-    Lease,
-    Notices,
-    Verdict,
-    WorkerRecord,
-)
+from fenceline.delivery.contract import AttemptNotice, ClaimRequest, Lease, Notices, Verdict, WorkerRecord
 from fenceline.delivery.http_api import HttpAttemptApi, batch_item, json_object, stale_of
 from fenceline.errors import NotFound, RefusedError, WorkerLost
 from fenceline.model.outcome import Outcome
@@ -35,12 +28,12 @@ from fenceline.runtime.http_token import Rotation, Token
 
 log = logging.getLogger("fenceline.runner")
 
-#: How long a request waits on the server for news of jobs, and the pause before the next.
+#: How long a request waits on the server for new jobs, and the pause before the next one.
 WAIT_SECONDS = 20.0
 PAUSE_SECONDS = 0.05
-#: How long a claim under a rate limit waits there: less than the engine waits for a last claim before it stops.
+#: How long a claim under a rate limit waits there: less than a stopping engine waits for its last claim.
 TURN_SECONDS = 0.4
-#: What the server says of an end, where that is not the same word.
+#: The server's words for verdicts; any other is `stale`.
 _VERDICTS: Mapping[str, Verdict] = {"already": "already", "finalizer_missing": "later"}
 
 
@@ -62,8 +55,8 @@ class HttpDelivery:
         transport: httpx.AsyncBaseTransport | None = None,
         patient: bool = True,
     ) -> None:
-        """`lease_seconds`: None: as the server says. `rotate_seconds`: the token is traded for a new one so often.
-        `patient`: wait for the server also to register.
+        """`lease_seconds`: None takes the server's default. `rotate_seconds`: how often to exchange the token for a new
+        one. `patient`: also wait for the server when registering.
         """
         self._url = url
         self._token = Token(token) if isinstance(token, str) else token
@@ -77,7 +70,7 @@ class HttpDelivery:
         self._lanes: list[str] | None = None
         self._known: list[str] = []
         self._rated: set[str] = set()
-        self._ends: dict[UUID, AttemptEnd] = {}  # as the server told them with the last answers
+        self._ends: dict[UUID, AttemptEnd] = {}  # from the server's last answers
 
     @property
     def where(self) -> str:
@@ -90,20 +83,20 @@ class HttpDelivery:
 
     async def register(self, worker: WorkerRecord) -> Lease:
         """Raises TokenRefused, ServerTooOld, and unless patient ServerAway."""
-        body = {
-            "name": worker.name,
-            "lanes": None if worker.lanes is None else list(worker.lanes),
-            "kinds": sorted(worker.kinds),
-            "labels": worker.labels,
-            "host": worker.host,
-            "version": worker.version,
-            "lease_seconds": self._lease_seconds,
-            "tells_starts": True,
-            "signatures": worker.signatures,
-        }
+        body = json_object(
+            name=worker.name,
+            lanes=worker.lanes,
+            kinds=sorted(worker.kinds),
+            labels=worker.labels,
+            host=worker.host,
+            version=worker.version,
+            lease_seconds=self._lease_seconds,
+            tells_starts=True,
+            signatures=worker.signatures,
+        )
         ask = self._client.ask if self._patient else self._client.ask_once
         try:
-            runner = await ask("POST", "/v1/runners", json.dumps(body))
+            runner = await ask("POST", "/v1/runners", body)
         except Forbidden as error:
             raise TokenRefused(f"{error}: give the runner a token of the role `runner`") from error
         except RefusedError as error:
@@ -116,9 +109,9 @@ class HttpDelivery:
 
     async def heartbeat(self, held: Collection[UUID]) -> list[AttemptNotice]:
         body = json.dumps({"attempts": [str(attempt_id) for attempt_id in held]})
-        said = await self._ask_runner("POST", "heartbeat", body, once=True)
-        cancelled = [AttemptNotice(UUID(text), "cancel", said["grace"].get(text)) for text in said["cancel"]]
-        return cancelled + [AttemptNotice(UUID(text), "stale") for text in said["stale"]]
+        answer = await self._ask_runner("POST", "heartbeat", body, once=True)
+        cancelled = [AttemptNotice(UUID(text), "cancel", answer["grace"].get(text)) for text in answer["cancel"]]
+        return cancelled + [AttemptNotice(UUID(text), "stale") for text in answer["stale"]]
 
     async def sign_off(self, fail_kinds: Sequence[str]) -> None:
         await self._ask_runner("POST", "stop", json.dumps({"fail_kinds": list(fail_kinds)}), once=True)
@@ -131,18 +124,17 @@ class HttpDelivery:
             rotating.cancel()
 
     async def _rotate_token(self) -> None:
-        """Trade the token for a new one from time to time, if it is to be."""
         if self._rotate_seconds is not None:
             await Rotation(self._client, self._token, every_seconds=self._rotate_seconds).run()
 
     async def _wait_for_jobs(self, notices: Notices) -> None:
-        """Have a request wait on the server, all the time: it is answered when a lane may have got a job."""
+        """Always keep a request waiting on the server: it is answered when a lane may have new jobs."""
         while True:
             if self._known:
                 body = json.dumps({"lanes": self._known, "seconds": WAIT_SECONDS})
                 try:
                     heard = await self._ask_runner("POST", "wait", body, answer_seconds=WAIT_SECONDS + ANSWER_SECONDS)
-                except RefusedError as error:  # claims say what is wrong; this is only to be quicker
+                except RefusedError as error:  # claims say what is wrong; this only makes things quicker
                     log.warning("the server does not tell of new jobs: %s", error)
                     await asyncio.sleep(WAIT_SECONDS)
                 else:
@@ -156,7 +148,7 @@ class HttpDelivery:
     async def _ask_runner(
         self, method: str, path: str, body: str | None = None, *, once: bool = False, **options: Any
     ) -> Any:
-        """A request in the name of this runner. Raises WorkerLost."""
+        """A request below this runner's path. Raises WorkerLost."""
         ask = self._client.ask_once if once else self._client.ask
         try:
             return await ask(method, f"/v1/runners/{self._worker_id}/{path}", body, **options)
@@ -184,22 +176,18 @@ class HttpDelivery:
         return found
 
     async def claim(self, request: ClaimRequest) -> list[Attempt]:
-        body: dict[str, Any] = {
-            "runner_id": self._worker_id,
-            "lanes": [request.lane],
-            "count": request.limit,
-            "request_id": str(request.request_id),
-        }
-        if request.alone:
-            body["apart"] = True
-        if request.kinds is not None:
-            body["kinds"] = list(request.kinds)
-        if request.wait_seconds is not None:
-            body["notify"] = request.wait_seconds
-        if request.turn_seconds:
-            body["wait"] = request.turn_seconds
+        body = json_object(
+            runner_id=self._worker_id,
+            lanes=[request.lane],
+            count=request.limit,
+            request_id=str(request.request_id),
+            apart=request.alone or None,
+            kinds=request.kinds,
+            notify=request.wait_seconds,
+            wait=request.turn_seconds or None,
+        )
         try:
-            answer = await self._client.ask("POST", "/v1/jobs/claim", json.dumps(body))
+            answer = await self._client.ask("POST", "/v1/jobs/claim", body)
         except NotFound as error:
             raise WorkerLost(str(error)) from error
         return [read_attempt(claimed) for claimed in answer["attempts"]]
@@ -271,14 +259,14 @@ def read_attempt(claimed: Mapping[str, Any]) -> Attempt:
 
 
 def _end_of(answered: Mapping[str, Any]) -> AttemptEnd | None:
-    """A server of before says nothing of it."""
+    """None: an older server does not say."""
     if answered.get("final") is None:
         return None
     return AttemptEnd(UUID(answered["attempt_id"]), answered["final"], answered["asked"], answered["next_seconds"])
 
 
 def _finish_item(ending: Ending) -> str:
-    # HTTP says that a job must not be tried again beside its status; all other outcomes are called as here.
+    # Over HTTP, "do not retry" is a field of its own beside the status; all other outcomes have the same names.
     retry = ending.outcome is not Outcome.FAILED_FOR_GOOD
     return batch_item(
         ending.attempt.job_id,

@@ -1,4 +1,4 @@
-"""What a handler on a runner asks for goes to the server. There is no database here."""
+"""The calls of `ctx` on a runner, which has no database: they go to the server."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from fenceline.runtime.http_client import Client
 
 log = logging.getLogger("fenceline.runner")
 
-#: Of one request about many attempts. `MAX_SIZE`: characters of JSON; the server takes four times as many bytes.
+#: Limits of one request about many attempts. `MAX_SIZE`: characters of JSON; the server takes four times as many bytes.
 MAX_ITEMS = 500
 MAX_LINES = 2000
 MAX_SIZE = 1_000_000
@@ -27,7 +27,7 @@ class HttpAttemptApi:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        #: Held for reports and ends: lines come in order, each once, and before the end of their attempt.
+        #: Held while reports and ends are sent: lines arrive in order, once, and before the end of their attempt.
         self.turn = asyncio.Lock()
 
     async def execute(self, job_id: int, attempt_id: UUID, operation: str, values: dict[str, Any]) -> Any:
@@ -44,7 +44,7 @@ class HttpAttemptApi:
         await self.send_reports([(job_id, attempt_id, report)])
 
     async def send_reports(self, reports: Sequence[tuple[int, UUID, Report]]) -> list[UUID]:
-        """Write lines and progress of many attempts; those that are stale. Lines that are refused are lost."""
+        """Write lines and progress of many attempts; returns the stale ones. Lines that are refused are lost."""
         async with self.turn:
             parts = [part for report in reports for part in _parts(*report)]
             return [gone for batch in _batches(parts) for gone in await self._send_parts(batch)]
@@ -53,14 +53,14 @@ class HttpAttemptApi:
         try:
             return stale_of(await self._post("report", parts))
         except RefusedError as error:
-            if len(parts) == 1:  # lines are worth less than the work that they tell of
+            if len(parts) == 1:  # lines are worth less than the job that wrote them
                 log.warning("job %s: lines of its log are lost: %s", format_id(parts[0].job_id), error)
                 return []
             # One of them cannot be stored; the others must not suffer for it.
             return [gone for one in parts for gone in await self._send_parts([one])]
 
     async def post_batches(self, verb: str, items: Iterable[str]) -> list[dict[str, Any]]:
-        """`POST /v1/jobs/start` or `finish`, as often as it takes; the verdict on each item."""
+        """`POST /v1/jobs/start` or `finish`, in as many requests as it takes; returns the verdict on each item."""
         batches = _batches(_Part(0, 0, item) for item in items)
         return [verdict for batch in batches for verdict in await self._post(verb, batch)]
 
@@ -70,12 +70,12 @@ class HttpAttemptApi:
         verdicts: list[dict[str, Any]] = answer["attempts"]
         return verdicts
 
-    async def wait_for_turn(self, block: str, seconds: float) -> None:  # noqa: ARG002 - as the others have it
-        """No notification comes here: the line for a lock is asked about again and again."""
+    async def wait_for_turn(self, block: str, seconds: float) -> None:  # noqa: ARG002 - as in the other APIs
+        """No notifications come here: locks are polled."""
         await asyncio.sleep(seconds)
 
 
-#: What the answer means to whoever asked, where it is more than that it was done.
+#: What an operation returns, made from the server's answer; operations that are not here return None.
 _READ: dict[str, Callable[[Any], Any]] = {
     "set_progress": lambda _answer: True,
     "move_items": lambda answer: answer,
@@ -87,7 +87,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "attempt_start": lambda answer: answer,
     "snapshot_hash": lambda answer: answer["hash"],
 }
-#: Method and path below the job of operations whose values are the request's body as they are.
+#: Method and path below the job, of operations whose values are the request's body as they are.
 _AS_IT_IS = {
     "list_steps_ahead": ("PUT", "steps"),
     "move_items": ("PUT", "items"),
@@ -99,7 +99,7 @@ _AS_IT_IS = {
 
 
 def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | None]:  # noqa: PLR0911 - a table
-    """Method, path below the job, and body of an operation. Values that are JSON text already go in as they are."""
+    """Method, path below the job, and body of an operation. Values that are JSON text are copied in unparsed."""
     if operation in _AS_IT_IS:
         return *_AS_IT_IS[operation], json_object(**values)
     match operation:
@@ -126,19 +126,19 @@ def request_of(operation: str, values: dict[str, Any]) -> tuple[str, str, str | 
     raise ValueError(f"operation {operation!r} is unknown")
 
 
-def _progress(said: dict[str, Any]) -> str:
-    """What has a place of its own, and the rest as `more`."""
+def _progress(progress: dict[str, Any]) -> str:
+    """Fields that HTTP knows, and the rest as `more`."""
     shown = {
-        name: said[name]
+        name: progress[name]
         for name, kinds in (("done", int | float), ("total", int | float), ("message", str))
-        if isinstance(said.get(name), kinds)
+        if isinstance(progress.get(name), kinds)
     }
-    more = {name: value for name, value in said.items() if name not in shown}
+    more = {name: value for name, value in progress.items() if name not in shown}
     return json_object(**shown, more=more or None)
 
 
 def json_object(raw: dict[str, str | None] | None = None, **values: Any) -> str:
-    """A JSON object of values, and of JSON texts; what is None is left out."""
+    """A JSON object made of values and of JSON texts (`raw`), without those that are None."""
     parts = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in values.items() if value is not None]
     parts += [f"{json.dumps(name)}: {text}" for name, text in (raw or {}).items() if text is not None]
     return f"{{{', '.join(parts)}}}"
@@ -150,12 +150,12 @@ def batch_item(job_id: int, attempt_id: UUID, raw: dict[str, str | None] | None 
 
 
 def stale_of(verdicts: Sequence[Mapping[str, Any]]) -> list[UUID]:
-    """The attempts of which nothing was written."""
+    """The attempts for which nothing was written."""
     return [UUID(item["attempt_id"]) for item in verdicts if item["verdict"] != "accepted"]
 
 
 class _Part(NamedTuple):
-    """What an attempt has to tell, or as much of it as one request may carry."""
+    """The report of an attempt, or as much of it as one request may carry."""
 
     job_id: int
     lines: int
@@ -163,7 +163,11 @@ class _Part(NamedTuple):
 
 
 def _parts(job_id: int, attempt_id: UUID, report: Report) -> Iterator[_Part]:
-    text = batch_item(job_id, attempt_id, _raw(report), offset=report.offset)
+    raw = {
+        "lines": stored_json(report.lines) if report.lines else None,
+        "progress": None if report.progress is None else stored_json(report.progress["progress"]),
+    }
+    text = batch_item(job_id, attempt_id, raw, offset=report.offset)
     count = len(report.lines)
     if count < 2 or (count <= MAX_LINES and len(text) <= MAX_SIZE):  # noqa: PLR2004 - a line cannot be halved
         yield _Part(job_id, count, text)
@@ -171,13 +175,6 @@ def _parts(job_id: int, attempt_id: UUID, report: Report) -> Iterator[_Part]:
     half = count // 2
     yield from _parts(job_id, attempt_id, Report(report.lines[:half], report.progress, report.offset))
     yield from _parts(job_id, attempt_id, Report(report.lines[half:], None, report.offset + half))
-
-
-def _raw(report: Report) -> dict[str, str | None]:
-    return {
-        "lines": stored_json(report.lines) if report.lines else None,
-        "progress": None if report.progress is None else stored_json(report.progress["progress"]),
-    }
 
 
 def _batches(parts: Iterable[_Part]) -> Iterator[Sequence[_Part]]:

@@ -14,7 +14,7 @@ from fenceline.runtime.http_client import Client
 from fenceline.runtime.http_tls import RunnerTls
 from fenceline.runtime.http_token import Token
 
-#: How long the server has to be told of a runner's death; then its lease does that.
+#: How long to try to tell the server of a runner's death; after that its lease has run out anyway.
 LAST_SECONDS = 30.0
 
 
@@ -36,22 +36,24 @@ class HttpLeases:
             body = {"blocked": _blocked(blocked[worker_id])} if worker_id in blocked else {}
             path = f"/v1/runners/{worker_id}/heartbeat"
             try:
-                said = await self._client.ask_once("POST", path, json.dumps(body), answer_seconds=self._answer_seconds)
+                answer = await self._client.ask_once(
+                    "POST", path, json.dumps(body), answer_seconds=self._answer_seconds
+                )
             except NotFound:
                 notices.append(LeaseNotice(worker_id, None, "lost"))
             else:
-                notices += [LeaseNotice(worker_id, UUID(text), "cancel") for text in said["cancel"]]
+                notices += [LeaseNotice(worker_id, UUID(text), "cancel") for text in answer["cancel"]]
         return notices
 
     async def maintain(self) -> None:
-        """The server's."""
+        """The server does it."""
 
     async def report_death(self, worker_id: int, report: Mapping[str, Any]) -> Death:
-        """For some seconds; later the lease is over anyway. Raises TimeoutError."""
+        """Raises TimeoutError after some seconds; by then the lease is over anyway."""
         async with asyncio.timeout(LAST_SECONDS):
             body = json.dumps(report, default=str)
             answer = await self._client.ask("POST", f"/v1/runners/{worker_id}/crash", body)
-        return Death(answer["ended"])  # which are suspects, is the server's to know
+        return Death(answer["ended"])  # the server keeps to itself which jobs are suspects
 
     async def sign_off(self, worker_id: int, fail_kinds: Sequence[str]) -> None:
         body = json.dumps({"fail_kinds": list(fail_kinds)})

@@ -1,14 +1,14 @@
-"""Lanes that a backend delivers: a worker is told of jobs by messages, and claims those very jobs from PostgreSQL.
+"""Lanes that a backend delivers: messages name jobs, and the worker claims those very jobs from PostgreSQL.
 
-All else is as with PostgreSQL alone, and so are the lanes that no backend delivers. Suspects are claimed from the
-database too: each worker can tell how many of them it may run.
+Everything else is as with PostgreSQL alone, and so are the lanes that no backend delivers. Suspects are claimed from
+the database too: only the worker knows how many of them it may run.
 """
 
 import asyncio
 from collections.abc import Sequence
 
 from fenceline.backends.contract import Backend, BackendUnavailable
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.context.attempt import Attempt
 from fenceline.database import calls
@@ -19,7 +19,7 @@ from fenceline.runtime.sender import Sender
 
 
 class MessageDelivery(PostgresDelivery):
-    def __init__(self, app: Fenceline, backend: Backend, *, transactions: int = 1, owns_app: bool = False) -> None:
+    def __init__(self, app: App, backend: Backend, *, transactions: int = 1, owns_app: bool = False) -> None:
         super().__init__(app, transactions=transactions, owns_app=owns_app)
         self.cannot = backend.cannot
         self.backend_name = backend.name
@@ -46,13 +46,13 @@ class MessageDelivery(PostgresDelivery):
         await self._send(request)
         try:
             named = await self._backend.receive(request.lane, request.limit)
-        except BackendUnavailable as error:  # `listen` tells when it is back
+        except BackendUnavailable as error:  # `listen` wakes us when it is back
             self._sender.note_away(error)
             return []
         return await self._claim_named(request, named) if named else []
 
     async def _send(self, request: ClaimRequest) -> None:
-        """What is due in a lane goes out; if that is nothing, the worker is told when there is."""
+        """Send messages for what is due in a lane; if nothing is, ask to be notified."""
         await self._sender.run_once([request.lane], worker_id=self._worker_id, wait_seconds=request.wait_seconds)
 
     async def _claim_named(self, request: ClaimRequest, job_ids: Sequence[int]) -> list[Attempt]:
@@ -76,8 +76,8 @@ class MessageDelivery(PostgresDelivery):
         await super().close()
 
 
-def database_delivery(app: Fenceline, *, transactions: int = 1, owns_app: bool = False) -> PostgresDelivery:
-    """What brings jobs to a worker with a database of its own: messages too, where the app has a backend for them."""
+def database_delivery(app: App, *, transactions: int = 1, owns_app: bool = False) -> PostgresDelivery:
+    """The delivery of a worker that has a database, with messages where the app has a backend."""
     make_backend = app_parts(app).delivery.make_backend
     if make_backend is None:
         return PostgresDelivery(app, transactions=transactions, owns_app=owns_app)

@@ -1,7 +1,7 @@
 """The default delivery: workers claim from PostgreSQL itself, and are notified of new jobs.
 
-Three connections: one to claim and to listen, one for what becomes of attempts, one for the transactions of handlers
-(`ctx.transaction()`), which take turns on it.
+Three connections: one to claim and to listen, one for what becomes of attempts, and one that the transactions of
+handlers (`ctx.transaction()`) share.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 from uuid import UUID
 
 from fenceline.backends.arq import URL_VARIABLE
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.context.attempt import Attempt, Ending, Report
 from fenceline.context.attempt_api import SqlAttemptApi
@@ -23,14 +23,7 @@ from fenceline.database.call import Call
 from fenceline.database.calls.attempts import AttemptEnd
 from fenceline.database.calls.lanes import LaneForWorker
 from fenceline.database.decoding import Row
-from fenceline.delivery.contract import (
-    AttemptNotice,
-    ClaimRequest,
-    Lease,
-    Notices,
-    Verdict,
-    WorkerRecord,
-)
+from fenceline.delivery.contract import AttemptNotice, ClaimRequest, Lease, Notices, Verdict, WorkerRecord
 from fenceline.errors import ConnectionLost, DatabaseBusy, RefusedError, WorkerLost
 from fenceline.runtime.listener import Listener
 from fenceline.runtime.outage import Outage
@@ -44,28 +37,27 @@ T = TypeVar("T")
 log = logging.getLogger("fenceline.worker")
 
 LEASE_SECONDS = 30.0
-#: Lanes that no decorator names, and that a worker was told to serve, are looked for once.
 _MISSING_LANE = "lane %r does not exist: make it with `fenceline lanes set %s --create`"
 _OTHER_DELIVERY = "lane %r is delivered by %s, and this worker gets none of its jobs: %s"
 
 
 class Calls(Protocol):
-    """A way to the database that goes on until it is answered."""
+    """A way to the database that retries until it gets an answer."""
 
     async def call(self, call: Call[T]) -> T: ...
 
     async def try_call(self, call: Call[T]) -> T:
-        """As `call`, but raises DatabaseBusy when somebody else holds what the statement needs: nothing was done."""
+        """As `call`, but raises DatabaseBusy when another transaction holds what is needed: nothing was done."""
 
 
 class SqlDelivery:
-    """Calls of the state machine, by whatever connections."""
+    """Calls of the state machine, over any connections."""
 
     cannot: Sequence[str] = ()
     turn_seconds = 0.0  # one connection for all claims
 
     def __init__(self, claims: Calls, writes: Calls) -> None:
-        """`writes`: for what becomes of attempts, which must not wait behind a claim."""
+        """`writes`: for what becomes of attempts, which must not queue behind a claim."""
         self._claims = claims
         self._writes = writes
         self.api = SqlAttemptApi(writes.call)
@@ -94,7 +86,7 @@ class SqlDelivery:
         )
         if self._lanes is not None:
             for name in sorted(set(self._lanes) - {lane.name for lane in await self.read_lanes()}):
-                # It may be made later, so this is no reason to stop; mistyped, it would never have a job.
+                # It may be created later, so this is no reason to stop; but it may also be a typo.
                 log.warning(_MISSING_LANE, name, name)
         return Lease(self._worker_id, seconds)
 
@@ -175,7 +167,7 @@ class SqlDelivery:
         return verdicts
 
     async def _note_refused(self, attempts: Sequence[Attempt], write: str) -> None:
-        """For the jobs' timelines: nothing depends on it, so it is tried once."""
+        """For the jobs' timelines. Nothing depends on it, so it is tried once."""
         if attempts:
             with contextlib.suppress(ConnectionLost, DatabaseBusy, RefusedError):
                 await self._writes.try_call(calls.attempts.note_refused_writes(*_ids(attempts), write))
@@ -196,12 +188,12 @@ class SqlDelivery:
 class PostgresDelivery(SqlDelivery):
     leases: Literal["postgres", "http"] = "postgres"
     wants_heartbeats = False
-    #: Whose messages it hears of.
+    #: The backend whose messages it receives.
     backend_name: str | None = None
 
-    def __init__(self, app: Fenceline, *, transactions: int = 1, owns_app: bool = False) -> None:
-        """`transactions`: of handlers, at a time. `owns_app`: nobody but handlers uses the app here, so that its
-        connections count as the worker's.
+    def __init__(self, app: App, *, transactions: int = 1, owns_app: bool = False) -> None:
+        """`transactions`: how many transactions handlers may have at a time. `owns_app`: only handlers use the app in
+        this process, so its connections count as the worker's.
         """
         self._app = app
         database = self._database = app_parts(app).database()
@@ -237,7 +229,7 @@ class PostgresDelivery(SqlDelivery):
         return lease
 
     async def sign_off(self, fail_kinds: Sequence[str]) -> None:
-        """On a connection of its own: handlers that go on may keep the others busy."""
+        """On a connection of its own: handlers that still run may keep the others busy."""
         goodbye = ReconnectingConnection("goodbye", self._database.connect)
         try:
             await goodbye.call(calls.workers.stop_worker(self._worker_id, list(fail_kinds)))
@@ -267,8 +259,8 @@ class PostgresDelivery(SqlDelivery):
 
     async def _listening_connection(self) -> "Connection":
         connection = await self._claiming.connection()
-        # Behind a pooler claims would bring now and then what another session has heard. That cannot be relied on; a
-        # connection of its own finds out whether notifications come here at all.
+        # Behind a pooler, a claim's session now and then gets notifications that another session asked for. That cannot
+        # be relied on; on a connection of its own the listener finds out whether notifications come through at all.
         return await self._database.connect() if self._database.is_pooled else connection
 
     @property

@@ -1,7 +1,7 @@
-"""Leases of worker processes, kept straight in PostgreSQL, together with the fleet's maintenance.
+"""Leases of worker processes, kept in PostgreSQL directly, together with the fleet's maintenance.
 
-Two connections, and for a moment a third: maintenance and the account of an end may take their time, a heartbeat may
-not. A report of an end may have to wait for a lock, so its connection is its own, and open only while there is one.
+Two connections, and now and then a third: maintenance and the report of a process's end may take their time, a
+heartbeat may not. A report may have to wait for a lock, so it has its own connection, open only while needed.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.worker")
 
-#: Attempts that somebody holds locked are asked for again after so long.
+#: The pause before attempts are tried again that another transaction has locked.
 LEFT_SECONDS = 0.5
 
 
 class PostgresLeases:
     def __init__(self, connect: "Callable[[Settings | None], Awaitable[Connection]]", answer_seconds: float) -> None:
-        """`answer_seconds`: how long a heartbeat may take before its connection is taken for broken."""
+        """`answer_seconds`: how long a heartbeat may take before its connection is considered broken."""
         outage = Outage("database", log)
         self._heartbeats = ReconnectingConnection(
             "heartbeat",

@@ -1,4 +1,4 @@
-"""Pages of the admin: what the queue holds, to look at. Whoever may see them needs the permission to view."""
+"""Pages of the admin that show the queue, read-only. Users need the permission to view."""
 
 from typing import Any
 
@@ -10,13 +10,10 @@ from fenceline.django import app
 from fenceline.django.models import Job, LaneDepth
 from fenceline.errors import InvalidId
 from fenceline.model.public_id import parse_id
+from fenceline.model.status import Status
 
-#: Counting all jobs of a large queue takes longer than anybody waits for a page.
+#: Counting all jobs of a large queue takes too long for a page.
 MAX_COUNT = 10_000
-STATUSES = (
-    "awaiting_approval", "waiting", "scheduled", "queued", "claimed", "running",
-    "succeeded", "succeeded_with_errors", "failed", "cancelled",
-)  # fmt: skip
 
 
 class BoundedPaginator(Paginator):
@@ -35,24 +32,20 @@ class ReadOnlyAdmin(admin.ModelAdmin):
     def get_queryset(self, request: Any) -> "QuerySet[Any]":
         return super().get_queryset(request).using(app.settings.database)
 
-    def has_add_permission(self, request: Any) -> bool:  # noqa: ARG002 - nobody has it
+    def _nobody(self, _request: Any, _obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: Any, obj: Any = None) -> bool:  # noqa: ARG002 - as above
-        return False
-
-    def has_delete_permission(self, request: Any, obj: Any = None) -> bool:  # noqa: ARG002 - as above
-        return False
+    has_add_permission = has_change_permission = has_delete_permission = _nobody
 
 
 class StatusFilter(admin.SimpleListFilter):
-    """By name: to ask which there are would read every job."""
+    """Lists every status there can be: to find those that occur, Django would read every job."""
 
     title = "status"
     parameter_name = "status"
 
     def lookups(self, _request: Any, _model_admin: Any) -> list[tuple[str, str]]:
-        return [(status, status.replace("_", " ")) for status in STATUSES]
+        return [(status.value, status.replace("_", " ")) for status in Status]
 
     def queryset(self, _request: Any, queryset: "QuerySet[Any]") -> "QuerySet[Any]":
         return queryset.filter(status=self.value()) if self.value() else queryset

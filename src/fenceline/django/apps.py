@@ -1,4 +1,4 @@
-"""The Django app: finds `jobs.py` in every installed app, and has the schema migrated where the settings say so."""
+"""The Django app: imports `jobs.py` of every installed app, and migrates the schema if the settings say so."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -19,11 +19,11 @@ class FencelineConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from fenceline.django import app  # noqa: PLC0415 - not before the settings are there
+        from fenceline.django import app  # noqa: PLC0415 - needs the settings
 
         autodiscover_modules("jobs")
         if any(is_ours(backend) for backend in getattr(settings, "TASKS", {}).values()):
-            import_module(TASKS_MODULE)  # workers know the kind of Django's tasks then
+            import_module(TASKS_MODULE)  # so that workers know the kind of Django's tasks
         if app.settings.migrate:
             post_migrate.connect(migrate_too, sender=self)
 
@@ -33,7 +33,7 @@ def is_ours(backend: Mapping[str, Any]) -> bool:
 
 
 def migrate_too(*, using: str, **_more: Any) -> None:
-    """`manage.py migrate`, and the test runner's."""
+    """Runs after `manage.py migrate`, and when the test runner migrates."""
     from fenceline.django import app  # noqa: PLC0415 - as above
 
     if using == app.settings.database:

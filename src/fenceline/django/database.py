@@ -1,4 +1,4 @@
-"""The database of a Django project, as Fenceline uses it: its DSN for workers, its connections for blocking code."""
+"""The database of a Django project: its DSN for workers, its connections for blocking code."""
 
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -12,12 +12,12 @@ from fenceline.database.dsn import Source
 
 T = TypeVar("T")
 
-#: What libpq and asyncpg both read from a DSN; the other options of Django's are for its own connections.
+#: Options that both libpq and asyncpg read from a DSN; Django's other ones are for its own connections.
 _DSN_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "target_session_attrs", "application_name")
 
 
 class DjangoSource(Source):
-    """The database of an alias, as it is when it is asked for: tests have one of their own."""
+    """The database of an alias, looked up when it is needed: tests switch to another one."""
 
     def __init__(self, alias: str) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class DjangoSource(Source):
 
 
 class DjangoDatabase(SyncDatabase):
-    """Blocking calls go by Django's own connection of the thread, and so by its transaction if there is one."""
+    """Makes blocking calls on the thread's Django connection, and so in its transaction if there is one."""
 
     alias = "default"
 

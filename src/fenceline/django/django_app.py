@@ -7,7 +7,7 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.db import close_old_connections
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.context.sync_context import SyncContext
 from fenceline.django.database import DjangoDatabase, DjangoSource
@@ -15,11 +15,11 @@ from fenceline.django.settings import DjangoSettings
 
 
 class DjangoFenceline(Fenceline):
-    """As `Fenceline`, with three differences.
+    """A `Fenceline` with three differences.
 
-    Its database is one of `settings.DATABASES`. Blocking verbs (`.sync`) use Django's own connection: what is enqueued
-    in `atomic()` is there when that commits, and not at all when it is rolled back. Around every job connections that
-    are too old or broken are closed, in the thread that the handler has, as Django does it around a request.
+    Its database is one of `settings.DATABASES`. Blocking methods (`.sync`) use Django's own connection: a job that is
+    enqueued in `atomic()` exists once that commits, and never does if it is rolled back. Before and after every job it
+    closes connections that are too old or broken, in the handler's thread, as Django does around a request.
     """
 
     def __init__(self, settings: DjangoSettings) -> None:
@@ -35,7 +35,7 @@ class DjangoFenceline(Fenceline):
 
 
 def with_fresh_connections(_ctx: SyncContext, call_next: Callable[[], Any]) -> Any:
-    """Middleware of `def` handlers: without it one lost connection would fail every job of its thread, for good."""
+    """Middleware for `def` handlers. Without it, one lost connection would fail every later job of its thread."""
     close_old_connections()
     try:
         return call_next()
@@ -44,7 +44,7 @@ def with_fresh_connections(_ctx: SyncContext, call_next: Callable[[], Any]) -> A
 
 
 def around_async(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for an async handler, whose ORM calls are made in the thread that asgiref keeps for them."""
+    """The same for an async handler, whose ORM calls run in a thread that asgiref keeps for them."""
 
     @functools.wraps(function)
     async def with_fresh(*args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the admin shows: the queue's own views. Django neither creates nor changes them."""
+"""Models of Fenceline's views, which the admin shows. Django neither creates nor changes them."""
 
 from typing import ClassVar
 
@@ -6,11 +6,11 @@ from django.db import models
 
 
 class ReadOnly(Exception):
-    """Jobs are changed by the verbs of the app, not by the ORM."""
+    """Jobs are changed by the methods of the app, not by the ORM."""
 
 
 class Job(models.Model):
-    """A row of the view `fenceline.jobs`. For queries; `app.sync.jobs` has the verbs."""
+    """A row of the view `fenceline.jobs`, for queries; `app.sync.jobs` changes jobs."""
 
     job_id = models.BigIntegerField(primary_key=True)
     public_id = models.TextField("id", db_column="id")
@@ -45,10 +45,10 @@ class Job(models.Model):
         return f"{self.kind} {self.public_id}"
 
     def save(self, *_args: object, **_kwargs: object) -> None:
-        raise ReadOnly("a job cannot be saved: use the verbs of the app, as app.sync.jobs.get(id).cancel()")
+        raise ReadOnly("a job cannot be saved: use the verbs of the app, as app.sync.jobs.handle(id).cancel()")
 
     def delete(self, *_args: object, **_kwargs: object) -> tuple[int, dict[str, int]]:
-        raise ReadOnly("a job cannot be deleted here: use the verbs of the app, as app.sync.jobs.get(id).delete()")
+        raise ReadOnly("a job cannot be deleted here: use the verbs of the app, as app.sync.jobs.handle(id).delete()")
 
 
 class LaneDepth(models.Model):

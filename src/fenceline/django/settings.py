@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-#: What goes to `Fenceline(…)` as it is, by its name there.
+#: Passed on to `Fenceline(…)`, in lower case.
 _PASSED_ON = ("POOL_SIZE", "TRACING", "CREDENTIALS", "CODEC", "ACTOR", "DELIVERY")
 
 

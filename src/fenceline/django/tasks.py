@@ -2,7 +2,7 @@
 
     TASKS = {"default": {"BACKEND": "fenceline.django.tasks.FencelineBackend"}}
 
-A task is a job of the kind `django.task`, in the lane that has the name of its queue.
+A task is a job of the kind `django.task`, in the lane named like its queue.
 """
 
 import re
@@ -45,7 +45,7 @@ _STATUSES = {
 
 
 class FencelineBackend(BaseTaskBackend):
-    """`OPTIONS`: `MAX_ATTEMPTS` (1: a task that raises has failed), `TIMEOUT` in seconds."""
+    """`OPTIONS`: `MAX_ATTEMPTS` (default 1: a task that raises has failed) and `TIMEOUT` in seconds."""
 
     supports_defer = True
     supports_async_task = True
@@ -53,12 +53,12 @@ class FencelineBackend(BaseTaskBackend):
     supports_priority = True
 
     def enqueue(self, task: Task, args: Any, kwargs: Any) -> TaskResult:
-        """In the transaction of Django's connection, if there is one. Raises as Fenceline's enqueue."""
+        """Enqueue in the transaction of Django's connection, if there is one. Raises what an enqueue raises."""
         self.validate_task(task)
-        given = self._result_of(task, list(args), dict(kwargs))  # they are JSON, or this raises
+        args, kwargs = normalize_json([list(args), dict(kwargs)])
         job = app.sync.enqueue(
             KIND,
-            {"task": task.module_path, "backend": self.alias, "args": given.args, "kwargs": given.kwargs},
+            {"task": task.module_path, "backend": self.alias, "args": args, "kwargs": kwargs},
             lane=task.queue_name,
             priority=task.priority,
             run_at=task.run_after,
@@ -66,7 +66,7 @@ class FencelineBackend(BaseTaskBackend):
             timeout=self.options.get("TIMEOUT"),
             labels={"task": task.module_path[-200:]},
         )
-        result = self._result_of(task, given.args, given.kwargs, record=job.get())
+        result = self._result_of(task, job.get())
         task_enqueued.send(type(self), task_result=result)
         return result
 
@@ -78,34 +78,30 @@ class FencelineBackend(BaseTaskBackend):
             raise TaskResultDoesNotExist(result_id) from error
         if record.kind != KIND:
             raise TaskResultDoesNotExist(result_id)
-        task = import_string(record.args["task"])
-        return self._result_of(task, record.args["args"], record.args["kwargs"], record=record)
+        return self._result_of(import_string(record.args["task"]), record)
 
-    def _result_of(
-        self, task: Task, args: list[Any], kwargs: dict[str, Any], *, record: JobRecord | None = None
-    ) -> TaskResult:
+    def _result_of(self, task: Task, record: JobRecord) -> TaskResult:
         result = TaskResult(
             task=task,
-            id="" if record is None else record.id,
-            status=_STATUSES.get(record.status, TaskResultStatus.READY) if record else TaskResultStatus.READY,
-            enqueued_at=None if record is None else record.created_at,
-            started_at=None if record is None else record.started_at,
-            finished_at=None if record is None else record.finished_at,
-            last_attempted_at=None if record is None else record.started_at,
-            args=args,
-            kwargs=kwargs,
+            id=record.id,
+            status=_STATUSES.get(record.status, TaskResultStatus.READY),
+            enqueued_at=record.created_at,
+            started_at=record.started_at,
+            finished_at=record.finished_at,
+            last_attempted_at=record.started_at,
+            args=record.args["args"],
+            kwargs=record.args["kwargs"],
             backend=self.alias,
-            errors=[] if record is None else errors_of(record),
-            worker_ids=[] if record is None else [record.worker or ""] * record.attempt,
+            errors=errors_of(record),
+            worker_ids=[record.worker or ""] * record.attempt,
         )
-        if record is not None:
-            object.__setattr__(result, "_return_value", record.result)  # as the backends of Django's own do
+        object.__setattr__(result, "_return_value", record.result)  # as Django's own backends do
         return result
 
 
 @app.job(kind=KIND)
 def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Run a task: in a thread, and on an event loop there if it is async."""
+    """Run a task in a thread, on an event loop there if it is async."""
     found = import_string(task)
     if not isinstance(found, Task):
         raise Fail(f"{task} is no longer a task")
@@ -116,7 +112,7 @@ def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs:
         context = (TaskContext(task_result=result),) if found.takes_context else ()
         value = normalize_json(found.call(*context, *args, **kwargs))
     except BaseException as error:
-        if ctx.attempt >= ctx.job.max_attempts:  # else it is not finished
+        if ctx.attempt >= ctx.job.max_attempts:  # otherwise the task runs again
             failed = TaskError(exception_class_path=_path_of(type(error)), traceback="".join(format_exception(error)))
             _tell_finished(owner, result, status=TaskResultStatus.FAILED, errors=[failed])
         raise
@@ -125,7 +121,7 @@ def run_task(ctx: SyncContext, task: str, backend: str, args: list[Any], kwargs:
 
 
 def _tell_finished(owner: BaseTaskBackend, result: TaskResult, **facts: Any) -> None:
-    """Send the signal, with the result as the end of the job will have it."""
+    """Send the signal, with the result as it will be when the job has ended."""
     for name, value in {"finished_at": timezone.now(), **facts}.items():
         object.__setattr__(result, name, value)
     task_finished.send(type(owner), task_result=result)
@@ -143,7 +139,7 @@ def errors_of(record: JobRecord) -> list[TaskError]:
 
 
 def _class_path(error: dict[str, Any], traceback: str) -> str:
-    """Where the exception's class can be imported: a traceback ends with its full name, but for the built-in ones."""
+    """Where to import the exception's class: a traceback ends with its full name, except for built-in ones."""
     name = str(error.get("type") or "Exception")
     full = re.findall(rf"^((?:\w+\.)+{re.escape(name)})(?::|$)", traceback, re.MULTILINE)
     return str(full[-1]) if full else f"builtins.{name}"

@@ -1,6 +1,6 @@
-"""Where worker processes find the project's app: `fenceline worker fenceline.django.worker_app:app`.
+"""What worker processes import to get the project's app: `fenceline worker fenceline.django.worker_app:app`.
 
-They import nothing of the project before, so Django is set up here; `$DJANGO_SETTINGS_MODULE` says with what.
+They import this first, so it sets Django up, with the settings that `$DJANGO_SETTINGS_MODULE` names.
 """
 
 import django

@@ -25,7 +25,7 @@ SERVER: tuple[Check, ...] = (
     storage_checks.check_wal,
     storage_checks.check_disk,
 )
-#: These need a schema that fits this program.
+#: These need a schema that this version can use.
 QUEUE: tuple[Check, ...] = (
     schema_checks.check_functions,
     schema_checks.check_roles,
@@ -52,25 +52,23 @@ QUEUE: tuple[Check, ...] = (
 
 
 async def examine(connection: Connection, limits: Limits | None = None) -> list[Finding]:
-    """What is wrong; nothing, when all is well. What this role may not look at becomes a notice."""
-    given = limits or Limits()
-    findings = [finding for check in SERVER for finding in await _run(check, connection, given)]
-    schema = await _run(schema_checks.check_schema_version, connection, given)
-    findings += schema
-    if not schema:
-        findings += [finding for check in QUEUE for finding in await _run(check, connection, given)]
-    return findings
+    """Everything that is wrong. A check that this role may not make becomes a notice."""
+    limits = limits or Limits()
+    findings = [finding for check in SERVER for finding in await _run(check, connection, limits)]
+    schema = await _run(schema_checks.check_schema_version, connection, limits)
+    if schema:
+        return findings + schema
+    return findings + [finding for check in QUEUE for finding in await _run(check, connection, limits)]
 
 
 async def _run(check: Check, connection: Connection, limits: Limits) -> list[Finding]:
-    name = check.__name__.removeprefix("check_")
     try:
         return [finding async for finding in check(connection, limits)]
     except asyncpg.InsufficientPrivilegeError as error:
         return [
             Finding(
                 level="notice",
-                check=name,
+                check=check.__name__.removeprefix("check_"),
                 subject="not checked",
                 what=f"this role may not look: {error}",
                 do="run doctor as a role that has fenceline_admin and pg_monitor",

@@ -1,4 +1,4 @@
-"""Checks of how the queue gets along: what stands still, grows, fails or waits for people."""
+"""Checks of how the work goes: what stands still, grows, fails or waits for people."""
 
 import json
 from collections.abc import AsyncIterator
@@ -95,9 +95,9 @@ async def check_handlers(connection: Connection, _limits: Limits) -> AsyncIterat
 async def check_signatures(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
     for row in await connection.fetch("select * from fenceline.differing_signatures()"):
         versions = [
-            f"{row['kind']}({', '.join(_parameter(*item) for item in said['takes'].items())}) on "
-            f"{counted(said['workers'], 'worker')} ({said['example']} among them)"
-            for said in json.loads(row["signatures"])
+            f"{row['kind']}({', '.join(_parameter(*item) for item in version['takes'].items())}) on "
+            f"{counted(version['workers'], 'worker')} ({version['example']} among them)"
+            for version in json.loads(row["signatures"])
         ]
         refused = f"; some of them have refused {counted(row['refused'], 'job')}" if row["refused"] else ""
         yield Finding(
@@ -110,8 +110,8 @@ async def check_signatures(connection: Connection, _limits: Limits) -> AsyncIter
         )
 
 
-def _parameter(name: str, needed: bool) -> str:  # noqa: FBT001 - as the row has it
-    return name if needed else f"{name}=…"
+def _parameter(name: str, is_required: bool) -> str:  # noqa: FBT001 - as in the row
+    return name if is_required else f"{name}=…"
 
 
 async def check_failing_kinds(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:

@@ -1,4 +1,4 @@
-"""Checks of the PostgreSQL server: version, settings, vacuum, sessions. They need no right on Fenceline's schema."""
+"""Checks of the PostgreSQL server: version, settings, vacuum, sessions. They need no rights on Fenceline's schema."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,33 +9,27 @@ from fenceline.doctor.finding import Finding, Limits
 OLDEST_SERVER = 14
 NEWEST_SERVER = 18
 
-# Setting → the values that are a problem, what then happens, what to do.
+# Setting → the value that is a problem, and its consequence.
 SETTINGS = {
-    "fsync": (("off",), "a crash of the machine can lose or corrupt jobs that were acknowledged"),
-    "full_page_writes": (("off",), "a crash of the machine can corrupt the database"),
-    "synchronous_commit": (("off",), "a crash can lose jobs, claims and results that were acknowledged"),
-    "autovacuum": (("off",), "the hot tables grow with every job, and claims get slower"),
-    "track_counts": (("off",), "autovacuum does not notice that tables need it"),
-    "default_transaction_read_only": (("on",), "nothing can be enqueued, claimed or finished"),
+    "fsync": ("off", "a crash of the machine can lose or corrupt jobs that were acknowledged"),
+    "full_page_writes": ("off", "a crash of the machine can corrupt the database"),
+    "synchronous_commit": ("off", "a crash can lose jobs, claims and results that were acknowledged"),
+    "autovacuum": ("off", "the hot tables grow with every job, and claims get slower"),
+    "track_counts": ("off", "autovacuum does not notice that tables need it"),
+    "default_transaction_read_only": ("on", "nothing can be enqueued, claimed or finished"),
 }
 
 
 async def check_server_version(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
     version = connection.get_server_version().major
-    if version < OLDEST_SERVER:
+    if not OLDEST_SERVER <= version <= NEWEST_SERVER:
+        is_old = version < OLDEST_SERVER
         yield Finding(
-            check="server_version",
-            subject=f"PostgreSQL {version}",
-            what=f"Fenceline is made for PostgreSQL {OLDEST_SERVER} to {NEWEST_SERVER}",
-            do="upgrade the server",
-        )
-    elif version > NEWEST_SERVER:
-        yield Finding(
-            level="notice",
+            level="problem" if is_old else "notice",
             check="server_version",
             subject=f"PostgreSQL {version}",
             what=f"this version of Fenceline was tested on PostgreSQL {OLDEST_SERVER} to {NEWEST_SERVER}",
-            do="look for a newer version of Fenceline",
+            do="upgrade the server" if is_old else "look for a newer version of Fenceline",
         )
 
 
@@ -45,7 +39,7 @@ async def check_settings(connection: Connection, _limits: Limits) -> AsyncIterat
     )
     for row in rows:
         bad, what = SETTINGS[row["name"]]
-        if row["setting"] in bad:
+        if row["setting"] == bad:
             yield Finding(
                 check="setting",
                 subject=row["name"],
@@ -53,7 +47,7 @@ async def check_settings(connection: Connection, _limits: Limits) -> AsyncIterat
                 do=f"switch it {'off' if row['setting'] == 'on' else 'on'}, for the server and for whatever role or "
                 "database sets it, then reload",
             )
-    # What holds for this session need not hold for the workers' role.
+    # The workers' role may have other settings than this session.
     for row in await connection.fetch(
         """
         select s.setrole::regrole::text as role, setting
@@ -79,7 +73,7 @@ async def check_settings(connection: Connection, _limits: Limits) -> AsyncIterat
 
 
 async def check_isolation(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
-    """Our own sessions say READ COMMITTED; what else uses the database, and what comes through a pooler, cannot."""
+    """Our own sessions ask for READ COMMITTED, but not behind a pooler, and not in transactions of users."""
     for row in await connection.fetch(
         """
         select case when s.setrole = 0 then 'database ' || current_database()
@@ -146,7 +140,7 @@ async def check_dead_rows(connection: Connection, limits: Limits) -> AsyncIterat
             )
 
 
-#: The classes of our advisory locks (`sql/README.md`), and what stands still while somebody keeps one.
+#: The classes of our advisory locks (`sql/README.md`), and what stands still while one is held.
 ADVISORY_LOCKS = {
     1179926085: "claims of a lane",
     1179926086: "jobs with a key",
@@ -159,7 +153,7 @@ ADVISORY_LOCKS = {
 
 
 async def check_advisory_locks(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """Who keeps one of our locks: whoever may connect can, by mistake or not. Ours are over with their transactions."""
+    """Whoever may connect can take one of our locks, by mistake or not. Our own hold it for one transaction only."""
     for row in await connection.fetch(
         """
         select l.classid::bigint as class, l.pid, a.usename, a.application_name, a.state,
@@ -183,7 +177,7 @@ async def check_advisory_locks(connection: Connection, limits: Limits) -> AsyncI
 
 
 async def check_horizon(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """Who keeps vacuum from removing dead rows."""
+    """What keeps vacuum from removing dead rows."""
     for row in await connection.fetch(
         """
         select pid, usename, application_name, state, backend_type, left(query, 200) as query,
@@ -244,10 +238,10 @@ async def check_notifications(connection: Connection, limits: Limits) -> AsyncIt
 
 
 async def check_listeners(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """Sessions that keep notifications from being thrown away."""
+    """Sessions that keep the server from discarding notifications."""
     stuck = await _writing_while_idle(connection)
     if stuck:
-        # It may just have been at it.
+        # It may just have been writing.
         await asyncio.sleep(0.5)
         stuck &= await _writing_while_idle(connection)
     for pid, name in sorted(stuck):

@@ -1,4 +1,4 @@
-"""Checks of the queue and its fleet, by reads that the role fenceline_reader may call."""
+"""Checks of the queue and its fleet, with functions that the role fenceline_reader may call."""
 
 import json
 import time
@@ -11,12 +11,12 @@ from fenceline.model.counted import counted
 
 #: Workers and servers do upkeep once a minute.
 UPKEEP_SECONDS = 600.0
-#: With the time of the job that stands for the others, which is the first.
+#: With the time of the example, which is the oldest of these jobs.
 UNKNOWN_KINDS = (
     "select *, fenceline.id_time(fenceline.parse_public_id(example)) as since from fenceline.unknown_kinds(0)"
 )
 STUCK_JOBS = "select *, fenceline.id_time(fenceline.parse_public_id(example)) as since from fenceline.stuck_jobs()"
-#: retention_backlog counts no further.
+#: retention_backlog does not count beyond this.
 RETENTION_COUNTED = 10_000
 
 
@@ -34,7 +34,7 @@ async def check_lanes(connection: Connection, _limits: Limits) -> AsyncIterator[
 
 
 async def check_deliveries(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """A message that nobody answers is sent again within seconds, so jobs of such lanes do not wait for one."""
+    """A message that nobody answers is sent again within seconds, so a job that waits longer has another problem."""
     for row in await connection.fetch("select * from fenceline.describe_lanes() as lane"):
         lane = json.loads(row["lane"])
         age = lane["oldest_age_seconds"] or 0.0
@@ -62,7 +62,7 @@ async def check_kinds(connection: Connection, _limits: Limits) -> AsyncIterator[
             check="unknown_kind",
             subject=row["kind"],
             what=f"{counted(row['jobs'], 'job')} in lane {row['lane']}, for example {row['example']}, of a kind that "
-            f"no live worker of the lane has a handler for; the first has waited since {_said(row['since'])}",
+            f"no live worker of the lane has a handler for; the first has waited since {_minute(row['since'])}",
             do="deploy a worker whose app has the handler, or cancel the jobs: "
             f"`fenceline jobs cancel --kind {row['kind']}`",
             hurts=f"jobs of kind {row['kind']}",
@@ -80,7 +80,7 @@ async def check_suspects(connection: Connection, limits: Limits) -> AsyncIterato
             subject=f"{row['lane']} {row['kind']}",
             what=f"{counted(row['waiting'], 'job')} that shared a process with a crash, for example {row['example']}, "
             f"to be run alone, the first waiting for {row['oldest_age_seconds']:.0f} s; {row['running']} run alone now",
-            do="look for the crash in the workers' logs; more run at a time with `fenceline worker APP --isolated N`"
+            do="look for the crash in the workers' logs; more run at a time with `--isolated N`, of workers or runners"
             if row["served"]
             else "deploy a worker whose app has the handler, or cancel them: "
             f"`fenceline jobs cancel --kind {row['kind']}`",
@@ -127,7 +127,7 @@ async def check_stuck_jobs(connection: Connection, _limits: Limits) -> AsyncIter
         yield Finding(
             check="stuck_jobs",
             subject=example,
-            what=f"{what} (for example {example}, of {_said(row['since'])})",
+            what=f"{what} (for example {example}, of {_minute(row['since'])})",
             do=do,
             hurts=f"{jobs}, and whoever waits for them",
         )
@@ -172,7 +172,7 @@ async def check_retention(connection: Connection, limits: Limits) -> AsyncIterat
         yield Finding(
             check="retention",
             subject="finished jobs",
-            what=f"{many} finished jobs should be gone, the first since {late['since']:%Y-%m-%d %H:%M}: retention is "
+            what=f"{many} finished jobs should be gone, the first since {_minute(late['since'])}: retention is "
             "not keeping up",
             do="run a worker or a server, which spend a quarter of their maintenance on it; or at once by hand: "
             "`fenceline prune`",
@@ -214,28 +214,21 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
                 seconds=lost["seconds"],
                 hurts=f"its {counted(lost['attempts'], 'job')}, and who waits for their locks",
             )
-    overdue = health["overdue_timers"]
-    if overdue["jobs"] and overdue["seconds"] >= limits.overdue_seconds:
-        yield Finding(
-            check="overdue",
-            subject="timers",
-            what=f"{counted(overdue['jobs'], 'job')} overdue, the first for {overdue['seconds']:.0f} s: "
-            "nobody hands what is due to the lanes",
-            do="run a worker or a server",
-            seconds=overdue["seconds"],
-            hurts="these jobs, and all that become due",
-        )
-    late = health["overdue_schedules"]
-    if late["schedules"] and late["seconds"] >= limits.overdue_seconds:
-        yield Finding(
-            check="overdue",
-            subject="schedules",
-            what=f"{counted(late['schedules'], 'schedule')} overdue, the first for {late['seconds']:.0f} s: "
-            "nobody fires them",
-            do="run a worker or a server",
-            seconds=late["seconds"],
-            hurts="their jobs, which are not enqueued",
-        )
+    for subject, noun, why, hurts in (
+        ("timers", "job", "nobody hands what is due to the lanes", "these jobs, and all that become due"),
+        ("schedules", "schedule", "nobody fires them", "their jobs, which are not enqueued"),
+    ):
+        late = health[f"overdue_{subject}"]
+        count, seconds = late[f"{noun}s"], late["seconds"]
+        if count and seconds >= limits.overdue_seconds:
+            yield Finding(
+                check="overdue",
+                subject=subject,
+                what=f"{counted(count, noun)} overdue, the first for {seconds:.0f} s: {why}",
+                do="run a worker or a server",
+                seconds=seconds,
+                hurts=hurts,
+            )
     if versions and health["ran"].get("upkeep", 0.0) > UPKEEP_SECONDS:
         yield Finding(
             check="upkeep",
@@ -246,7 +239,7 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
             hurts="retention, and so the disk",
         )
     for lane, jobs in health["drained"].items():
-        since = _said(datetime.fromisoformat(health["drained_since"][lane]))
+        since = _minute(datetime.fromisoformat(health["drained_since"][lane]))
         yield Finding(
             level="notice",
             check="drained",
@@ -257,16 +250,16 @@ async def check_fleet(connection: Connection, limits: Limits) -> AsyncIterator[F
         )
     if health["draining"]:
         since = health["draining_since"]
+        when = "" if since is None else f" since {_minute(datetime.fromisoformat(since))}"
         yield Finding(
             level="notice",
             check="drained",
             subject="system",
-            what="the system is draining: new jobs are refused"
-            + ("" if since is None else f" since {_said(datetime.fromisoformat(since))}"),
+            what=f"the system is draining: new jobs are refused{when}",
             do="when you are done: `fenceline resume`",
             hurts="whoever enqueues from outside",
         )
 
 
-def _said(moment: datetime) -> str:
+def _minute(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"

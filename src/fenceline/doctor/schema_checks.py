@@ -1,4 +1,4 @@
-"""Checks of the schema: is it there, is it ours, may the roles use it, and nobody else."""
+"""Checks of the schema: whether it is there and unchanged, and whether the roles, and nobody else, may use it."""
 
 from collections.abc import AsyncIterator
 
@@ -21,10 +21,10 @@ async def check_schema_version(connection: Connection, _limits: Limits) -> Async
 
 
 async def check_functions(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
-    """Whether the functions in the database are those that this program carries, word for word."""
+    """Whether the functions in the database are those of this version, word for word."""
     files = read_schema_files()
     if await connection.fetchval("select number from fenceline.schema_version()") != files.number:
-        return  # another version's functions are other ones
+        return  # another version has other functions
     rows = await connection.fetch(
         "select proname::text as name, prosrc, obj_description(oid, 'pg_proc') as note from pg_proc "
         "where pronamespace = 'fenceline'::regnamespace"
@@ -32,14 +32,9 @@ async def check_functions(connection: Connection, _limits: Limits) -> AsyncItera
     found = {row["name"]: row["prosrc"] for row in rows if not is_retired(row["note"])}
     wanted = {file.name: file.text.split("$$")[1] for file in files.code if file.kind == "function"}
     for name in sorted(wanted):
-        if found.get(name) == wanted[name]:
-            continue
-        yield Finding(
-            check="functions",
-            subject=name,
-            what="the function is missing" if name not in found else "the function was changed in the database",
-            do=AGAIN,
-        )
+        if found.get(name) != wanted[name]:
+            what = "the function was changed in the database" if name in found else "the function is missing"
+            yield Finding(check="functions", subject=name, what=what, do=AGAIN)
 
 
 async def check_roles(connection: Connection, _limits: Limits) -> AsyncIterator[Finding]:
@@ -70,20 +65,10 @@ async def check_roles(connection: Connection, _limits: Limits) -> AsyncIterator[
         granted = {row["name"] for row in await connection.fetch(privileges, name) if row["granted"]}
         lacks = sorted({file.name for file in files.code if role in file.roles} - granted)
         if lacks:
-            yield Finding(
-                check="grants",
-                subject=name,
-                what=f"the role lacks {_several(lacks)}",
-                do=AGAIN,
-            )
+            yield Finding(check="grants", subject=name, what=f"the role lacks {_several(lacks)}", do=AGAIN)
     public = sorted({row["name"] for row in await connection.fetch(privileges, "public") if row["granted"]})
     if public:
-        yield Finding(
-            check="grants",
-            subject="PUBLIC",
-            what=f"everybody may use {_several(public)}",
-            do=AGAIN,
-        )
+        yield Finding(check="grants", subject="PUBLIC", what=f"everybody may use {_several(public)}", do=AGAIN)
 
 
 def _several(names: list[str]) -> str:

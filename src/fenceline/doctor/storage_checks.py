@@ -1,4 +1,4 @@
-"""Checks of what the server runs out of, slowly: disk, WAL, transaction ids."""
+"""Checks of what the server may slowly run out of: disk, WAL, transaction ids."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def check_wraparound(connection: Connection, _limits: Limits) -> AsyncIter
 
 
 async def check_slots(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """Slots keep WAL until their consumers have read it, and a disk that is full stops the server."""
+    """Slots keep WAL until their consumers have read it, and a full disk stops the server."""
     if await connection.fetchval("select pg_is_in_recovery()"):
         return
     for row in await connection.fetch(
@@ -69,7 +69,7 @@ async def check_wal(connection: Connection, _limits: Limits) -> AsyncIterator[Fi
 
 
 async def check_disk(connection: Connection, limits: Limits) -> AsyncIterator[Finding]:
-    """Only where the server is on this machine; else its folder cannot be seen."""
+    """Only if the server is on this machine: otherwise its folder cannot be seen."""
     folder = await connection.fetchval(
         "select setting from pg_settings where name = 'data_directory' "
         "and coalesce(inet_server_addr() <<= '127.0.0.0/8' or inet_server_addr() = '::1', true)"

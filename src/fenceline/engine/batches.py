@@ -1,8 +1,8 @@
-"""Batches: attempts of a kind whose handler takes many jobs at a time come together, and one call runs them.
+"""Batches: attempts of a kind whose handler takes many jobs at a time gather, and one call runs them all.
 
-Each stays an attempt like any other: its task waits here for the others and then for the call, so that its timeout, its
-cancel and its end are its own. Only first attempts share a call. What was tried before has one of its own, so
-that a bad job fails the others once and not for ever; and so have suspects.
+Each stays an attempt like any other: its task waits here for the others and then for the call, so its timeout, its
+cancel and its end are its own. Only first attempts share a call. A job that was tried before gets a call to itself, so
+that a bad job fails the others once and not for ever; so does a suspect.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ log = logging.getLogger("fenceline.worker")
 
 
 def most_together(plans: Iterable[HandlerPlan], concurrency: int) -> int:
-    """How many jobs of batches a process holds: a batch of each kind at work, and one that gathers."""
+    """How many jobs of batches a process may hold: for each kind, one batch at work and one that gathers."""
     sizes = [plan.batch.size for plan in plans if plan.batch is not None]
     return min(max(concurrency, 2 * sum(sizes)), MAX_TOGETHER)
 
 
 def runs_alone(attempt: Attempt) -> bool:
-    """Whether it has a call of its own: it was tried before, or may have killed a process."""
+    """Whether it gets a call to itself: it was tried before, or may have killed a process."""
     return attempt.number > 1 or attempt.alone
 
 
@@ -48,13 +48,13 @@ class Member:
 
 class Gathered:
     def __init__(self, size: int) -> None:
-        """`size`: of how many jobs it is full."""
+        """`size`: how many jobs make it full."""
         self._size = size
-        self.due = asyncio.Event()  # it waits for no more jobs
-        self.begun = asyncio.Event()  # nobody joins any more
-        self.on_deserted: Callable[[], None] | None = None  # nobody waits for the call any more
-        self._complete = asyncio.Event()  # whoever has joined is ready for the call, or has left
-        self._joined = 0  # and have not left
+        self.due = asyncio.Event()  # it need not wait for more jobs
+        self.begun = asyncio.Event()  # no more jobs may join
+        self.on_deserted: Callable[[], None] | None = None  # called when no job waits for the call any more
+        self._complete = asyncio.Event()  # all that have joined are ready for the call, or have left
+        self._joined = 0  # less those that have left
         self._members: list[Member] = []
 
     def join(self) -> None:
@@ -71,7 +71,7 @@ class Gathered:
         self._check()
 
     async def begin(self) -> list[Member]:
-        """Nobody joins any more; those who take part in the call."""
+        """Close the batch; returns the members that take part in the call."""
         self.begun.set()
         self._check()
         await self._complete.wait()
@@ -79,14 +79,14 @@ class Gathered:
         return self._members
 
     async def arrive(self, member: Member) -> Ending:
-        """Ready for the call; how its job has ended."""
+        """Wait for the call; returns how the member's job has ended."""
         self._members.append(member)
         self._check()
         try:
             return await member.end
         except asyncio.CancelledError:
             if self.on_deserted is not None and all(other.end.cancelled() for other in self._members):
-                self.on_deserted()  # they were stopped, or their time is over
+                self.on_deserted()  # all were stopped, or have timed out
             raise
 
     def end(self, error: BaseException | None) -> None:
@@ -100,7 +100,7 @@ class Gathered:
             if error is None or part.is_decided or part.session.transaction_done is not None:
                 member.end.set_result(part.ending())
             elif isinstance(error, Cancelled | asyncio.CancelledError):
-                member.end.set_exception(error)  # why, its own attempt knows
+                member.end.set_exception(error)  # each attempt knows its own reason
             else:
                 failed = failed or _failure(member, error, alone=len(self._members) == 1)
                 member.end.set_result(failed._replace(attempt=member.running.attempt))
@@ -120,7 +120,7 @@ class Batches:
         self._hurried = False
 
     def hurry(self) -> None:
-        """From now on no batch waits for more: the worker is about to stop, or has claimed all that it will."""
+        """Stop waiting for batches to fill: the worker is about to stop, or claims no more."""
         self._hurried = True
         for batch in self._gathering.values():
             batch.due.set()
@@ -158,7 +158,7 @@ class Batches:
     def _begin_batch(self, first: RunningAttempt, size: int, wait_seconds: float) -> Gathered:
         batch = Gathered(size)
         batch.join()
-        # Not before those have joined that start in this turn of the loop.
+        # Attempts that start in this turn of the loop can still join.
         loop = asyncio.get_running_loop()
         _ = loop.call_later(wait_seconds, batch.due.set) if wait_seconds else loop.call_soon(batch.due.set)
         task = asyncio.create_task(self._run_batch(batch, first), name=f"batch of {first.attempt.kind}")
@@ -170,7 +170,7 @@ class Batches:
         plan, kind = first.plan, first.attempt.kind
         await batch.due.wait()
         place: AbstractAsyncContextManager[Any] = nullcontext() if plan.is_async else self._threads
-        async with place:  # while all threads are taken, more may join
+        async with place:  # more may join while all threads are busy
             if self._gathering.get(kind) is batch:
                 del self._gathering[kind]
             members = await batch.begin()
@@ -190,36 +190,33 @@ class Batches:
         batch.on_deserted = stop
         error: BaseException | None = None
         try:
-            await (self._on_loop(plan, members) if plan.is_async else self._in_thread(plan, members))
+            await self._call_handler(plan, members)
         except BaseException as raised:  # noqa: BLE001 - whatever a handler raises is its jobs' failure, `exit()` too
             error = raised
         batch.end(error)
         self._places.lost_together -= lost
 
-    async def _on_loop(self, plan: HandlerPlan, members: list[Member]) -> None:
+    async def _call_handler(self, plan: HandlerPlan, members: list[Member]) -> None:
         first, parts = members[0].running, [member.part for member in members]
-        call = plan.around(first.context, lambda: plan.call_together(parts))
-        await self._call.in_turns(first, call)
-
-    async def _in_thread(self, plan: HandlerPlan, members: list[Member]) -> None:
-        first, parts = members[0].running, [member.part for member in members]
+        if plan.is_async:
+            await self._call.in_turns(first, plan.around(first.context, lambda: plan.call_together(parts)))
+            return
         wait = wait_on(asyncio.get_running_loop())
-        blocking = SyncContext(first.session, wait)
-        await plan.around(
-            first.context,
-            lambda: self._call.run_in_thread(
-                first, lambda: plan.around_blocking(blocking, lambda: plan.call_together_blocking(parts, wait))
-            ),
-        )
+
+        def call() -> None:
+            blocking = SyncContext(first.session, wait)
+            plan.around_blocking(blocking, lambda: plan.call_together_blocking(parts, wait))
+
+        await plan.around(first.context, lambda: self._call.run_in_thread(first, call))
 
 
 def _failure(member: Member, error: BaseException, *, alone: bool) -> Ending:
-    """How all jobs end of which the handler had not said anything when it raised this."""
+    """How the jobs end that the handler had not decided when it raised this."""
     attempt = member.running.attempt
     if isinstance(error, StaleAttempt):
-        # One of them has lost its claim, and its attempt is over. The others have done nothing wrong.
+        # One of them has lost its attempt. The others have done nothing wrong.
         return Ending(attempt, outcome=Outcome.RELEASED)
     failed = ending_of(attempt, error)
     if isinstance(error, InvalidResult | TooLarge) and not alone:
-        return failed._replace(outcome=Outcome.FAILED)  # of one of them: each is tried alone
+        return failed._replace(outcome=Outcome.FAILED)  # one of them is to blame: each is tried alone
     return failed

@@ -1,12 +1,12 @@
 """Claims jobs, lane by lane, as many as this process can use.
 
 A lane is claimed from when a notification says that there is work, when a poll finds some, and as long as claims come
-back full. One poll reads all lanes: their settings, and which of them have jobs. How many to ask for follows what the
-jobs turn out to be: where they take milliseconds, a batch is fetched ahead while the last one runs; where they take
-longer, or where the lane has limits, only what can start now.
+back full. One poll reads all lanes: their settings, and which of them have jobs. How many to ask for depends on the
+jobs: where they take milliseconds, a batch is fetched ahead while the last one runs; where they take longer, or where
+the lane has limits, only as many as can start now.
 
-One claim follows another, except where a claim may wait for its turn under a rate limit at the other end: those of
-different lanes are under way side by side.
+Claims are sent one after another, except those that wait for their turn under a rate limit at the other end: these
+run side by side, one per lane.
 """
 
 import asyncio
@@ -23,27 +23,25 @@ from fenceline.engine.finisher import Finisher
 from fenceline.engine.lane_state import LaneState
 from fenceline.engine.places import Places
 from fenceline.engine.statistics import RunStatistics
-from fenceline.engine.suspects import Suspects
 from fenceline.errors import DatabaseBusy, UnknownLane, WorkerLost
 from fenceline.model.outcome import Mode
 from fenceline.model.worker_settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
 
-#: From this poll of an idle lane on they look below the lower bounds too, for jobs that were given back.
+#: From this poll of an idle lane on, claims look below the lower bounds too, for jobs that were given back.
 FULL_SCAN_POLL = 2
-#: A lane whose jobs take less than this on average is fetched ahead.
+#: Lanes whose jobs take less than this on average are fetched ahead.
 QUICK_SECONDS = 0.005
-#: Between two looks at the lanes' settings that notifications called for.
+#: The pause between two reads of the lanes that notifications called for.
 LANES_PAUSE_SECONDS = 0.1
 #: How long the database remembers that this worker waits; it is told again when half of that is over.
 WAIT_SECONDS = 60.0
-#: A lane with a rate limit is asked so much before the next claim is due: the database waits for the rest.
+#: How early the next claim under a rate limit is sent: the database waits for the rest.
 RATE_LEAD_SECONDS = 0.008
-#: A lane that somebody holds, as an open change of its settings does, is left alone for so long: the others go on.
+#: How long a lane is left alone that another transaction holds, an open change of its settings say: the others go on.
 BUSY_SECONDS = 2.0
-#: With so many batches of endings on their way nothing is claimed: what has run, and is not known to have ended, would
-#: all run again if this process died.
+#: With so many batches of endings unsent nothing is claimed: if this process died, all those jobs would run again.
 UNSENT_BATCHES = 2
 
 
@@ -72,7 +70,6 @@ class ClaimPolicy:
         self.lanes: dict[str, LaneState] = {}
         self._lanes_due = 0.0
         self._lanes_read_at = -inf
-        self._suspects = Suspects(places, settings)
         self._changed = places.changed  # one event for everything that may make a claim worth while
         self._turns: asyncio.TaskGroup | None = None  # of claims that wait for their turn
         self.stopping = False
@@ -90,19 +87,21 @@ class ClaimPolicy:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as self._turns:
             while not self.stopping:
-                await self.run_once()
-                await self._rest()
+                # After a whole batch the next claim goes out before the handlers have their turn on the loop, so that
+                # the database works while they do.
+                if await self.run_once() < self._settings.batch:
+                    await self._rest()
 
     async def run_once(self) -> int:
         """Look at every lane that is due and claim what there is room for; returns how many were claimed."""
         claimed = 0
-        # Jobs first: who was notified need not wait for a look at the settings, the database knows them anyway.
+        # Jobs first: the database knows the lanes' settings anyway, so a notified worker need not read them first.
         for state in list(self.lanes.values()):
             is_due = self._is_due(state, time.monotonic())
             if not state.enabled or state.asked or self.stopping:
                 continue
             # Suspects before others: where slots are few, they would never find one free.
-            if self._suspects.are_due(state.name) or (state.limited and is_due and self._suspects.wait_in(state.name)):
+            if state.asks_for_suspects or (state.limited and is_due and state.suspects_since is not None):
                 claimed += await self._claim_suspects(state)
             if is_due and not self.stopping:
                 claimed += await self._claim_from(state)
@@ -115,13 +114,13 @@ class ClaimPolicy:
         await self._refresh(time.monotonic())
         for alone in (True, False):
             for state in self.lanes.values():
-                if alone and not self._suspects.wait_in(state.name):
+                if alone and state.suspects_since is None:
                     continue
                 if state.enabled and await self._claim(state, 1, alone=alone):
                     return 1
         if any(state.busy_until > time.monotonic() for state in self.lanes.values()):
             await asyncio.sleep(BUSY_SECONDS)
-            return await self.claim_one()  # nobody knows yet whether there is one
+            return await self.claim_one()  # a lane that was busy may have one
         return 0
 
     async def claim_beside(self, attempt: Attempt, limit: int) -> int:
@@ -153,7 +152,7 @@ class ClaimPolicy:
         claimed = await self._claim(state, room, shut=shut, turn_seconds=turn_seconds)
         if claimed or was_woken:
             state.alarms.count(false=not claimed)
-        # Whoever got something in its turn waits for the next one at the other end.
+        # After a claim that got something in its turn, the next one waits at the other end.
         has_turn = bool(claimed and turn_seconds)
         pause = await self._rate_pause(state, turn_seconds) if claimed < room and not has_turn else 0.0
         now = time.monotonic()
@@ -175,7 +174,7 @@ class ClaimPolicy:
         return claimed
 
     async def _rate_pause(self, state: LaneState, turn_seconds: float) -> float:
-        """How long nothing need be asked, because the lane's rate limit allows nothing more."""
+        """How long the lane's rate limit allows nothing more."""
         if not state.limited or state.rated is False:
             return 0.0
         pauses = await self._delivery.rate_pauses([state.name])
@@ -184,11 +183,17 @@ class ClaimPolicy:
 
     async def _claim_suspects(self, state: LaneState) -> int:
         """Jobs that shared a process with a crash: they take no place from the others."""
-        room = self._suspects.room(state.name)
+        room = state.suspect_room(self._places, self._settings.isolated)
         if room <= 0:
             return 0
         claimed = await self._claim(state, room, alone=True)
-        self._suspects.asked(state.name, room, claimed)
+        if claimed < room:  # that was all for now, or the lane has no slot left
+            state.asks_for_suspects = False
+        if claimed and not self._places.has_isolation:
+            log.warning(
+                "lane %s: a suspect of a crash runs in this process, because the app cannot be started in another: "
+                "say where it is with run_worker(import_name=…)", state.name,
+            )  # fmt: skip
         return claimed
 
     async def _claim(
@@ -242,9 +247,9 @@ class ClaimPolicy:
         free = {mode: self._places.free(mode) - asked for mode in state.modes}
         if self._is_quick(state):
             waiting = self._places.waiting
-            return (0 if waiting >= self._settings.batch else self._settings.batch), frozenset()
-        # A lane full of long jobs leaves a place to each of the others, so that it does not delay their first job; but
-        # less than half of all.
+            return (0 if waiting > self._settings.batch else self._settings.batch), frozenset()
+        # A lane full of long jobs leaves a place for each of the other lanes, so that their first jobs are not delayed;
+        # but less than half of all places.
         busy = {r.attempt.lane for r in self._places.running.values() if not r.attempt.alone}
         others = sum(1 for s in self.lanes.values() if s is not state and s.in_use and s.enabled and s.name not in busy)
         least = 0 if state.name in busy else 1
@@ -255,7 +260,7 @@ class ClaimPolicy:
         return min((places for places in open_modes.values() if places > 0), default=0), shut
 
     def _is_quick(self, state: LaneState) -> bool:
-        """Whether jobs of a lane are worth fetching ahead: they are over in no time, and none waits for its place."""
+        """Whether to fetch jobs of a lane ahead: they take no time, and none waits for a place."""
         return (
             not state.limited
             and not state.wanted
@@ -276,11 +281,11 @@ class ClaimPolicy:
         return now >= state.due_at or bool(state.shut and state.shut - self._room(state)[1])
 
     def _read_lanes_soon(self) -> None:
-        """At once, or a moment after the last time: a flood of notifications must not become one of statements."""
+        """At once, or a moment after the last read: a flood of notifications must not become a flood of statements."""
         self._lanes_due = min(self._lanes_due, self._lanes_read_at + LANES_PAUSE_SECONDS)
 
     async def _refresh(self, now: float) -> None:
-        """Read the lanes: a change takes effect, and a job that nobody told of is found, within one poll interval."""
+        """Read the lanes: within one poll interval, changes take effect and jobs without a notification are found."""
         try:
             seen = await self._delivery.read_lanes()
         except WorkerLost:
@@ -294,12 +299,10 @@ class ClaimPolicy:
                 state = LaneState(lane.name, set(modes or self._places.modes.values()), in_use=modes is not None)
                 self.lanes[lane.name] = state
             state.update(lane)
-            self._suspects.see(lane.name, waiting=lane.suspects)
             if state.due_at > now and (lane.ready or self._must_say_that_it_waits(state, now)):
                 state.due_at = 0.0
         for name in self.lanes.keys() - {lane.name for lane in seen}:
             del self.lanes[name]
-            self._suspects.forget(name)
         self._hand_back_from({s.name for s in self.lanes.values() if s.wanted or not s.enabled})
         shortest = min((state.poll_seconds for state in self.lanes.values()), default=5.0)
         self._lanes_due = now + shortest * random.uniform(0.9, 1.0)  # noqa: S311 - jitter
@@ -308,7 +311,7 @@ class ClaimPolicy:
         return not self._delivery.is_deaf and now - state.waits_since > WAIT_SECONDS / 2 and state.due_at == inf
 
     def _hand_back_from(self, lanes: set[str]) -> None:
-        """What was fetched ahead goes back where a lane is drained, or where another worker has nothing to do."""
+        """Hand back what was fetched ahead from lanes that are drained, or whose jobs an idle worker could run."""
         if not lanes or self._places.waiting == 0:
             return
         fetched = self._places.take_back()
@@ -317,14 +320,14 @@ class ClaimPolicy:
         self._finisher.hand_back(back)
 
     async def _rest(self) -> None:
-        """Until a lane is due and there is room, or something happens."""
+        """Wait until a lane is due and there is room, or something has changed."""
         now = time.monotonic()
         self._changed.clear()
         waits = [self._lanes_due - now]
         for state in self.lanes.values():
             if not state.enabled or state.asked:
                 continue
-            if self._suspects.are_due(state.name):
+            if state.asks_for_suspects and state.suspect_room(self._places, self._settings.isolated) > 0:
                 waits.append(state.busy_until - now)
             elif self._room(state)[0] > 0:
                 waits.append(0.0 if self._is_due(state, now) else max(state.due_at, state.busy_until) - now)

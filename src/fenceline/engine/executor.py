@@ -3,8 +3,8 @@
 An async handler whose code awaits nothing cannot pause, so it runs right here without a task of its own: that is most
 of the difference between 30,000 and 50,000 small jobs per second. Any other handler gets a task.
 
-An attempt can be over before its handler is: a thread cannot be stopped, and a coroutine may ignore it. Then the
-attempt ends when it should, what the handler returns later is ignored, and its place stays taken until it does return.
+An attempt can end before its handler does: a thread cannot be stopped, and a coroutine may ignore a cancel. Then what
+the handler returns later is ignored, and its place stays taken until it does return.
 """
 
 import asyncio
@@ -12,18 +12,19 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import assert_never
 from uuid import UUID
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.context import preparation
 from fenceline.context.attempt import Attempt, Ending
-from fenceline.context.attempt_api import AttemptApi
 from fenceline.context.context import Context
 from fenceline.context.endings import ending_with
 from fenceline.context.failure import ending_of, has_type, timed_out
 from fenceline.context.log_lines import current_session
 from fenceline.context.session import Session
+from fenceline.delivery.contract import Delivery
 from fenceline.engine.batches import Batches, most_together, runs_alone
 from fenceline.engine.handler_call import HandlerCall
 from fenceline.engine.handler_plan import HandlerPlan, plans_of
@@ -38,28 +39,27 @@ from fenceline.model.worker_settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
 
-#: Its process may have to be started first, or others of its batch may have to come.
+#: Modes whose handlers start later: a process may have to be started first, or a batch to gather.
 NOT_AT_ONCE = (Mode.ISOLATED, Mode.BATCH)
-#: The loop must breathe: claims, endings and signals wait for it.
+#: How long inline handlers may keep the loop: claims, endings and signals wait for it.
 BREATH_SECONDS = 0.004
-#: How long a handler that was asked to stop may ignore it before its task is cancelled; at most half of its grace.
+#: How long a handler that was asked to stop may go on before its task is cancelled; at most half of its grace.
 CANCEL_PATIENCE_SECONDS = 5.0
 
 
 def _must_wait(attempt: Attempt, plan: HandlerPlan) -> bool:
-    """Whether something has to be asked or told before the handler runs."""
+    """Whether the database has to be asked or told something before the handler runs."""
     return attempt.must_tell_start or preparation.is_needed(attempt, takes_context=plan.takes_context)
 
 
 def _deadline(attempt: Attempt) -> float | None:
-    """When its time is over, by the clock that processes share."""
+    """When it times out, by the monotonic clock, which processes share."""
     return None if attempt.timeout_seconds is None else time.monotonic() + attempt.timeout_seconds
 
 
 def is_ctrl_c(error: BaseException) -> bool:
-    """Whether this may be a person's wish to end the program: only where the signal itself raises an exception. Worker
-    processes ignore the signal, asyncio.run() cancels; there it is the handler that raised it, and would raise it again
-    in the next process, and the next.
+    """Whether a person may have pressed Ctrl-C: only where the signal itself raises the exception. Worker processes
+    ignore the signal and asyncio.run() cancels; there the handler raised it, and would again in every new process.
     """
     return (
         isinstance(error, KeyboardInterrupt)
@@ -71,23 +71,20 @@ def is_ctrl_c(error: BaseException) -> bool:
 class Executor:
     def __init__(
         self,
-        app: Fenceline,
+        app: App,
         settings: WorkerSettings,
+        delivery: Delivery,
         *,
         finish: Callable[[Ending], None],
         board: RunningBoard,
         statistics: RunStatistics,
-        api: AttemptApi,
-        starts: Starts,
         isolated: IsolatedRuns | None,
         isolates: bool,
     ) -> None:
-        """`isolated`, `isolates`: as for `Engine`. `starts`: whom to tell of starts before
-        they happen, where the database must know.
-        """
+        """`isolated`, `isolates`: as for `Engine`."""
         self._app = app
-        self._api = api
-        self._starts = starts
+        self._api = delivery.api
+        self.starts = Starts(delivery)
         self._finish = finish
         self._board = board
         self._statistics = statistics
@@ -96,11 +93,8 @@ class Executor:
         modes = {kind: plan.mode for kind, plan in self._plans.items()}
         together = most_together(self._plans.values(), settings.concurrency)
         self.places = Places(settings, modes, has_isolation=isolated is not None, together=together)
-        call = HandlerCall(api, self.places, board)
-        self.batches = Batches(call, self.places)
-        self._ways = {Mode.LOOP: call.on_loop, Mode.THREAD: call.in_thread, Mode.BATCH: self.batches.run}
-        if isolated is not None:
-            self._ways[Mode.ISOLATED] = isolated.run
+        self._call = HandlerCall(self.places, board)
+        self.batches = Batches(self._call, self.places)
         self._shutting_down = False
 
     def room_beside(self, attempt: Attempt) -> int:
@@ -149,7 +143,7 @@ class Executor:
                 coroutine.send(None)
             except StopIteration as returned:
                 ending = ending_with(attempt, session, returned.value, plan.encode_result, started)
-                # Nothing can interrupt it, so the timeout can only be told afterwards.
+                # Nothing can interrupt it, so the timeout can only be checked afterwards.
                 if attempt.timeout_seconds is not None and (ending.ran_seconds or 0.0) > attempt.timeout_seconds:
                     ending = timed_out(attempt, ending.ran_seconds)
             else:
@@ -169,7 +163,6 @@ class Executor:
     def _start_task(self, attempt: Attempt) -> None:
         plan = self._plans[attempt.kind]
         mode = Mode.ISOLATED if attempt.alone and self.places.has_isolation else plan.mode
-        pool = ALONE if attempt.alone else mode
         if attempt.alone:
             log.warning(
                 "job %s (%s) shared a process with a crash: it runs %s", attempt.id, attempt.kind,
@@ -179,7 +172,7 @@ class Executor:
         session = Session(attempt, self._api, self._app)
         session.on_stale = self.abandon
         session.shutting_down = self._shutting_down
-        running = RunningAttempt(attempt, session, Context(session), plan, mode, pool, time.perf_counter())
+        running = RunningAttempt(attempt, session, Context(session), plan, mode, time.perf_counter())
         if attempt.must_tell_start or mode is Mode.BATCH:
             running.tell_start = self._tell_start
         else:
@@ -195,24 +188,38 @@ class Executor:
             async with limit:
                 if running.mode not in NOT_AT_ONCE:
                     await running.begin()
-                ending = await self._ways[running.mode](running)
+                ending = await self._call_handler(running)
             if limit.expired() or (running.plan.inline and running.is_late()):
-                ending = timed_out(attempt)  # it went on although it was told to stop, or could not be told
+                ending = timed_out(attempt)  # it ignored the cancel, or could not be cancelled
         except BaseException as error:  # whatever a handler raises is its job's failure, `exit()` too
             if is_ctrl_c(error):
                 raise
             ending = timed_out(attempt) if limit.expired() else running.ending_of(error)
         self._end(running, ending)
 
+    def _call_handler(self, running: RunningAttempt) -> Awaitable[Ending]:
+        match running.mode:
+            case Mode.LOOP:
+                return self._call.on_loop(running)
+            case Mode.THREAD:
+                return self._call.in_thread(running)
+            case Mode.BATCH:
+                return self.batches.run(running)
+            case Mode.ISOLATED:
+                assert self._isolated is not None  # noqa: S101 - the engine does not register without, see `register`
+                return self._isolated.run(running)
+            case _ as unknown:
+                assert_never(unknown)
+
     async def _tell_start(self, running: RunningAttempt) -> None:
-        """From here on the attempt counts; and only now its handler is one that may kill the process."""
-        if running.attempt.must_tell_start and not await self._starts.report(running.attempt):
+        """From here on the attempt counts, and its handler is one that may kill the process."""
+        if running.attempt.must_tell_start and not await self.starts.report(running.attempt):
             self.abandon(running.attempt.attempt_id)
             raise asyncio.CancelledError
         self._note(running)
 
     def _note(self, running: RunningAttempt) -> None:
-        """Show whoever watches this process that the handler runs. Isolated ones do not run here."""
+        """Show on the board that the handler runs. Isolated ones do not run in this process."""
         if running.mode is not Mode.ISOLATED:
             attempt = running.attempt
             running.place = self._board.note(
@@ -225,7 +232,7 @@ class Executor:
         self.places.leave(running)
 
     def _end(self, running: RunningAttempt, ending: Ending) -> None:
-        """End an attempt, unless that has happened already or somebody else has said how it ended."""
+        """End an attempt, unless it is over, or its transaction has already said how it ended."""
         if running.over:
             log.warning("job %s: its handler has returned, long after its attempt ended", running.attempt.id)
             return
@@ -236,16 +243,16 @@ class Executor:
             running.place = None
         session = running.session
         if session.transaction_done is not None:
-            done = session.transaction_done.outcome
+            done = session.transaction_done
             if not ending.outcome.is_success and ending.outcome is not done:
                 log.warning("job %s: its handler failed after its transaction had ended the job", session.attempt.id)
             if done.is_success:
                 ending = Ending(running.attempt, outcome=done, is_written=True)
-            else:  # a job of a batch: why it failed is told
+            else:  # a job of a batch: it keeps its error
                 ending = ending._replace(outcome=done, is_written=True)
         if not running.abandoned:
             was_asked = running.asked and ending.outcome is Outcome.CANCELLED and has_type(ending.error, Cancelled)
-            error = None if was_asked else session.redact(ending.error)  # the database knows why it was asked to
+            error = None if was_asked else session.redact(ending.error)  # the database knows the reason
             report = session.take_report() if session.has_report and not ending.is_written else ending.report
             ran_seconds = time.perf_counter() - running.started
             self._finish(ending._replace(error=error, report=report, ran_seconds=ran_seconds))
@@ -254,14 +261,14 @@ class Executor:
     # Stopping --------------------------------------------------------------------------------------------------------
 
     def request_cancel(self, attempt_id: UUID, grace_seconds: float | None = None) -> None:
-        """Ask a handler to stop. `grace_seconds`: what is left of its grace, once the database has told.
+        """Ask a handler to stop. `grace_seconds`: what is left of its grace, where the database has said so.
 
-        An async handler that does not stop by itself is cancelled before the grace is over; threads cannot be. After
+        An async handler that does not stop by itself is cancelled before the grace is over; a thread cannot be. After
         the grace the attempt is gone, and `abandon` follows.
         """
         running = self.places.running.get(attempt_id)
         if running is None:
-            for attempt in self.places.take_back(attempt_id):  # one that has not started: given back, which ends it
+            for attempt in self.places.take_back(attempt_id):  # it has not started: giving it back cancels it
                 self._finish(Ending(attempt, outcome=Outcome.RELEASED))
                 self.places.changed.set()
             return
@@ -277,7 +284,7 @@ class Executor:
                 asyncio.get_running_loop().call_later(patience, running.insist)
 
     def abandon(self, attempt_id: UUID) -> None:
-        """Stop a handler whose attempt is gone: nothing that it writes will be accepted any more."""
+        """Stop a handler whose attempt is gone: nothing it writes will be accepted any more."""
         running = self.places.running.get(attempt_id)
         if running is None or running.abandoned or running.session.is_ending:
             return
@@ -293,7 +300,7 @@ class Executor:
             running.task.cancel()
 
     def end_overdue(self) -> None:
-        """End attempts whose coroutines go on although they were cancelled, because of a timeout or otherwise."""
+        """End attempts whose coroutines go on long after their timeout."""
         for running in list(self.places.running.values()):
             if running.mode is Mode.LOOP and running.is_late(OVERDUE_SECONDS):
                 log.warning(
@@ -303,21 +310,21 @@ class Executor:
                 self._end(running, timed_out(running.attempt))
 
     def shut_down(self) -> None:
-        """The worker is about to stop: handlers go on, but begin no further step; batches wait for no more jobs."""
+        """The worker is about to stop: handlers go on but begin no further step, batches wait for no more jobs."""
         self._shutting_down = True
         self.batches.hurry()
         for running in self.places.running.values():
             running.shut_down()
 
     def cancel_all(self) -> None:
-        """The worker is to stop: ask every handler to; async ones are cancelled."""
+        """The worker stops now: ask every handler to stop, and cancel the async ones."""
         for running in list(self.places.running.values()):
             running.stopping = True
             running.ask_to_stop()
             running.insist()
 
     async def close(self) -> None:
-        """Let go of everything; the processes of isolated handlers have ended then."""
+        """Returns when the processes of isolated handlers have ended."""
         self.places.threads.close()
         if self._isolated is not None:
             await self._isolated.close()

@@ -1,12 +1,12 @@
-"""Sends the endings of attempts, as many at a time as have come together.
+"""Sends the endings of attempts, batched as they come.
 
-No timer: while one batch is on its way the next one gathers. An ending that comes too late is stale: its attempt was
-reclaimed or cancelled meanwhile, and whoever holds the job now decides. An ending that has to wait, for somebody's open
-transaction (a cancel that is not committed, say) or for a server with its finalizer, is put aside and sent again; the
-others do not wait for it. One that is refused becomes a failure, and nothing that is refused ends the loop.
+There is no timer: while one batch is being sent the next one gathers. An ending that comes too late is stale: its
+attempt was reclaimed or cancelled, and the job's new holder decides. An ending that has to wait, for an open
+transaction (an uncommitted cancel, say) or for a server with its finalizer, is put aside and sent again; the others do
+not wait for it. One that is refused becomes a failure, and no refusal ends the loop.
 
-They are kept in memory. A file would not help: when this process dies its attempts are given back at once, or with its
-lease, and from then on whatever it had to say of them is stale.
+Endings are kept in memory. A file would not help: when this process dies its attempts are given back, at once or when
+the lease ends, and from then on their endings are stale.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from fenceline.model.outcome import Outcome
 
 log = logging.getLogger("fenceline.worker")
 
-#: What was put aside is looked at again so often.
+#: How often endings that were put aside are tried again.
 ASIDE_SECONDS = 0.5
 OPEN_TRANSACTION = "somebody's open transaction is in the way"
 
@@ -36,7 +36,7 @@ class Finisher:
         self._delivery = delivery
         self._statistics = statistics
         self._on_sent = on_sent
-        self._accepted: list[Ending] = []  # and not yet in the log
+        self._accepted: list[Ending] = []  # but not logged yet
         self._endings: list[Ending] = []
         self._sending: list[Ending] = []
         self._aside: list[Ending] = []
@@ -52,7 +52,7 @@ class Finisher:
             self._empty.clear()
 
     def hand_back(self, attempts: Iterable[Attempt]) -> None:
-        """What was claimed and has not started goes back to the queue."""
+        """Return attempts that have not started to the queue."""
         for attempt in attempts:
             self.add(Ending(attempt, outcome=Outcome.RELEASED))
 
@@ -67,7 +67,7 @@ class Finisher:
         return [ending.attempt.attempt_id for ending in (*self._endings, *self._aside, *self._sending)]
 
     def drop(self, attempt_id: UUID) -> None:
-        """The attempt is gone: nobody wants to hear how it ended."""
+        """Forget the ending of an attempt that is gone: it would be refused."""
         for endings in (self._endings, self._aside):
             for ending in [ending for ending in endings if ending.attempt.attempt_id == attempt_id]:
                 endings.remove(ending)
@@ -81,7 +81,7 @@ class Finisher:
             await self.run_once()
 
     async def run_once(self) -> None:
-        """Send what has gathered, and what was put aside a while ago."""
+        """Send what has gathered, and retry what was put aside."""
         self._sending, self._endings = self._endings, []
         if self._sending:
             await self._send(self._sending)
@@ -117,25 +117,30 @@ class Finisher:
                 await self._send_apart(endings)
                 return
             endings = [ending._replace(report=None) for ending in endings]
-        special = [ending for ending in endings if ending.is_written or ending.outcome is Outcome.CRASHED]
-        for ending in special:
+        plain = []
+        for ending in endings:
             if ending.is_written:
-                self._note_sent([ending], {})
+                self._note_accepted([ending])
+            elif ending.outcome is Outcome.CRASHED:
+                await self._finish([ending])
             else:
-                await self._send_crashed(ending)
-        plain = [ending for ending in endings if ending not in special] if special else endings
+                plain.append(ending)
         if plain:
             await self._finish(plain)
 
     async def _finish(self, endings: Sequence[Ending]) -> None:
+        first = endings[0]
         try:
-            verdicts = await self._delivery.finish(endings)
+            if first.outcome is Outcome.CRASHED:  # it comes alone
+                verdicts: Mapping[UUID, Verdict] = {first.attempt.attempt_id: await self._delivery.crash(first)}
+            else:
+                verdicts = await self._delivery.finish(endings)
         except DatabaseBusy:
             await self._send_apart(endings)
         except Exception as error:  # noqa: BLE001 - see `_must_be_refusal`
             _must_be_refusal(error)
             if len(endings) == 1:
-                await self._send_refused(endings[0], error)
+                await self._send_refused(first, error)
                 return
             # One of them cannot be stored; the others must not suffer for it.
             for ending in endings:
@@ -144,7 +149,7 @@ class Finisher:
             self._note_sent(endings, verdicts)
 
     async def _send_apart(self, endings: Sequence[Ending]) -> None:
-        """Somebody holds what one of them needs: the others go first."""
+        """Another transaction holds something that one of them needs: send the others first."""
         free = await self._put_aside_in_use(endings)
         if len(free) < len(endings):
             if free:
@@ -152,7 +157,7 @@ class Finisher:
         elif len(free) == 1:
             self._put_aside(free)
         else:
-            # Not the attempts themselves but something that their ends touch: found by halves.
+            # The attempts themselves are free, something that their ends touch is not: bisect.
             middle = len(free) // 2
             await self._send(free[:middle])
             await self._send(free[middle:])
@@ -165,7 +170,7 @@ class Finisher:
         self._sending = []
 
     async def _put_aside_in_use(self, endings: Sequence[Ending]) -> list[Ending]:
-        """Put aside those whose attempts somebody else is changing; the others."""
+        """Put aside those whose attempts another transaction is changing; returns the others."""
         in_use = await self._delivery.find_in_use([ending.attempt for ending in endings])
         self._put_aside([ending for ending in endings if ending.attempt.attempt_id in in_use])
         return [ending for ending in endings if ending.attempt.attempt_id not in in_use]
@@ -195,18 +200,6 @@ class Finisher:
         self._statistics.note_ended(endings)
         self._accepted += endings
 
-    async def _send_crashed(self, ending: Ending) -> None:
-        """The job killed the process that it had to itself."""
-        try:
-            verdict = await self._delivery.crash(ending)
-        except DatabaseBusy:
-            self._put_aside([ending])
-        except Exception as error:  # noqa: BLE001 - as above
-            _must_be_refusal(error)
-            await self._send_refused(ending, error)
-        else:
-            self._note_sent([ending], {ending.attempt.attempt_id: verdict})
-
     async def _send_refused(self, ending: Ending, error: Exception) -> None:
         """It fails instead; if not even that can be stored, the attempt is given back."""
         log.error("job %s: its ending was refused, so it fails: %s", ending.attempt.id, error)
@@ -230,8 +223,8 @@ class Finisher:
 
 
 def _must_be_refusal(error: Exception) -> None:
-    """What the database or the server says to an ending concerns that ending; what goes for all is raised again: a
-    token that was revoked, a connection that was closed for good.
+    """A refusal concerns one ending. Whatever concerns them all is raised again: a revoked token, a connection that was
+    closed for good.
     """
     if isinstance(error, FencelineError) and not isinstance(error, RefusedError):
         raise error

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from fenceline.client.app import BlockingMiddleware, Fenceline, Middleware
+from fenceline.client.app import App, BlockingMiddleware, Middleware
 from fenceline.client.app_parts import app_parts
 from fenceline.client.batch_arguments import BatchArguments
 from fenceline.client.enqueue_tracing import is_on
@@ -35,7 +35,7 @@ class HandlerPlan:
         *,
         isolates: bool = True,
     ) -> None:
-        """`isolates`: False: an isolated handler runs where the others do."""
+        """`isolates`: False runs isolated handlers where the others run."""
         parts = handler_parts(handler)
         self.handler = handler
         self._function = parts.function
@@ -93,7 +93,7 @@ class HandlerPlan:
             )
 
     def _call_alone(self, session: Session, wait: Wait | None) -> Any:
-        """The only job of a batch, run as the job of any other kind: its value, or what it failed with is raised."""
+        """Run a batch of one job like a job of any other kind: returns its value, or raises what it failed with."""
         part = self.part_of(session)
         if self.is_async:
             return self._await_alone(part)
@@ -113,12 +113,12 @@ class HandlerPlan:
         return part.take()
 
     def call_blocking(self, attempt: Attempt, context: SyncContext) -> Any:
-        """Call a `def`, and around it what belongs in its thread."""
+        """Call a `def` handler inside the middleware that runs in its thread."""
         return self.around_blocking(context, partial(self._called, attempt, context))
 
     def around_blocking(self, context: SyncContext, call: Callable[[], Any]) -> Any:
         for middleware in reversed(self._blocking_middlewares):
-            call = _enter_blocking(middleware, context, call)
+            call = partial(middleware, context, _next_blocking(call))
         return call()
 
     def _called(self, attempt: Attempt, context: SyncContext) -> Any:
@@ -132,22 +132,22 @@ class HandlerPlan:
         return value
 
     async def around(self, context: Context, handler: Callable[[], Awaitable[Any]]) -> Any:
-        """Run what runs the handler, inside the middleware: the first registered is the outermost."""
+        """Await `handler` inside the middleware: the first registered is the outermost."""
         call = handler
         for middleware in reversed(self._middlewares):
-            call = _enter(middleware, context, call)
+            call = partial(middleware, context, _next(call))
         return await call()
 
     def stopped(self, attempt: Attempt) -> Ending:
-        """The worker is told to stop and the handler had to go: back to the queue, or failed, as the kind says."""
+        """How an attempt ends that the worker's shutdown cut short: released or failed, as the kind says."""
         if handler_parts(self.handler).on_shutdown == "fail":
             error = describe(RuntimeError("Worker received SIGTERM"), code="shutdown")
             return Ending(attempt, outcome=Outcome.FAILED_FOR_GOOD, error=error)
         return Ending(attempt, outcome=Outcome.RELEASED)
 
 
-def plans_of(app: Fenceline, *, isolates: bool = True) -> dict[str, HandlerPlan]:
-    """Of all its kinds; inside a span if the program has configured tracing by now."""
+def plans_of(app: App, *, isolates: bool = True) -> dict[str, HandlerPlan]:
+    """A plan for each kind; handlers run inside a span if the program has configured tracing by now."""
     parts = app_parts(app)
     around = [in_span, *parts.middlewares] if is_on(parts.tracing) else parts.middlewares
     return {
@@ -164,22 +164,12 @@ def awaits(function: Callable[..., Any]) -> bool:
     return any(instruction.opname in AWAITING for instruction in dis.get_instructions(function))
 
 
-def _enter(
-    middleware: Middleware, context: Context, following: Callable[[], Awaitable[Any]]
-) -> Callable[[], Awaitable[Any]]:
+def _next(following: Callable[[], Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     async def call_next(_context: Any = None) -> Any:  # with the context or without, as people know it from elsewhere
         return await following()
 
-    async def enter() -> Any:
-        return await middleware(context, call_next)
-
-    return enter
+    return call_next
 
 
-def _enter_blocking(
-    middleware: BlockingMiddleware, context: SyncContext, following: Callable[[], Any]
-) -> Callable[[], Any]:
-    def call_next(_context: Any = None) -> Any:
-        return following()
-
-    return partial(middleware, context, call_next)
+def _next_blocking(following: Callable[[], Any]) -> Callable[..., Any]:
+    return lambda _context=None: following()

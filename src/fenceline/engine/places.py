@@ -1,4 +1,4 @@
-"""The places of a worker: the attempts that wait for one, those that have one, and how many are free."""
+"""The places of a worker process: which attempts wait for one, which have one, and how many are free."""
 
 import asyncio
 import sys
@@ -13,7 +13,7 @@ from fenceline.engine.threads import Threads
 from fenceline.model.outcome import Mode
 from fenceline.model.worker_settings import WorkerSettings
 
-#: The pool of suspects, which run in processes of their own whatever their kind, where such can be had.
+#: The pool of suspects: they run in processes of their own, whatever their kind, where the worker can start any.
 ALONE = "alone"
 
 
@@ -22,11 +22,11 @@ class Places:
         self, settings: WorkerSettings, modes: Mapping[str, Mode], *, has_isolation: bool, together: int = 0
     ) -> None:
         """`modes`: how each kind is run. `has_isolation`: whether handlers can have processes of their own.
-        `together`: for how many jobs of batches there is room.
+        `together`: how many jobs of batches there is room for.
         """
         self.modes = modes
         self.has_isolation = has_isolation
-        # Whoever claims suspects sees to it that they are few.
+        # The claim policy limits suspects.
         self._limits = {
             Mode.LOOP: settings.concurrency,
             Mode.THREAD: settings.threads,
@@ -37,7 +37,7 @@ class Places:
         self._waiting: dict[str, deque[Attempt]] = {pool: deque() for pool in self._limits}
         self._at_work = dict.fromkeys(self._limits, 0)  # tasks, also of attempts that are over
         self.threads = Threads(self.note_free)
-        self.lost_together = 0  # jobs of batches whose call goes on although nobody waits for it any more
+        self.lost_together = 0  # jobs of batches whose call goes on although their attempts are over
         self.running: dict[UUID, RunningAttempt] = {}
         self.work = asyncio.Event()  # an attempt may be started
         self.changed = asyncio.Event()  # a claim may be worth while, or nothing is left
@@ -50,8 +50,11 @@ class Places:
 
     def submit(self, attempts: Iterable[Attempt]) -> None:
         for attempt in attempts:
-            self._waiting[ALONE if attempt.alone else self.modes[attempt.kind]].append(attempt)
+            self._waiting[self._pool(attempt)].append(attempt)
         self.work.set()
+
+    def _pool(self, attempt: Attempt) -> str:
+        return ALONE if attempt.alone else self.modes[attempt.kind]
 
     def next(self, pool: str) -> Attempt | None:
         """The attempt whose turn it is, if there is a place for it."""
@@ -62,7 +65,7 @@ class Places:
         return list(self._waiting[pool])
 
     def take_back(self, attempt_id: UUID | None = None) -> list[Attempt]:
-        """Attempts that were claimed and not started (None: all of them), to be handed back."""
+        """Take out attempts that have not started (None: all of them), to be handed back."""
         taken = []
         for queue in self._waiting.values():
             back = [attempt for attempt in queue if attempt_id is None or attempt.attempt_id == attempt_id]
@@ -75,11 +78,11 @@ class Places:
 
     def enter(self, running: RunningAttempt) -> None:
         self.running[running.attempt.attempt_id] = running
-        self._at_work[running.pool] += 1
+        self._at_work[self._pool(running.attempt)] += 1
 
     def leave(self, running: RunningAttempt) -> None:
-        """Its task has ended, and so its place is free."""
-        self._at_work[running.pool] -= 1
+        """Its task has ended, so its place is free."""
+        self._at_work[self._pool(running.attempt)] -= 1
         self.note_free()
 
     def note_free(self) -> None:

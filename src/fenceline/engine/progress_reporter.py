@@ -1,6 +1,5 @@
-"""What is done twice a second for handlers that live longer than a moment: they are announced as started, their
-lines and progress are written, and the delivery is asked what became of their attempts; at once when a notification
-says that one of them was cancelled.
+"""Twice a second, for handlers that run longer than a moment: announces that they have started, writes their log lines
+and progress, and asks what became of their attempts. A notification of a cancel makes it ask at once.
 """
 
 import asyncio
@@ -15,8 +14,8 @@ from fenceline.engine.running_attempt import RunningAttempt
 from fenceline.errors import DatabaseBusy
 
 MOMENT_SECONDS = 0.5
-#: Between two looks that notifications called for, and how many attempts they may name meanwhile. Anybody who may
-#: connect can send them; what is passed over is found all the same, by the heartbeat or the next check.
+#: The pause between two checks that notifications called for, and how many attempts they may name meanwhile. Anybody
+#: who may connect can send them; a cancel that is passed over is found by the heartbeat or the next check.
 HINT_SECONDS = 0.05
 MAX_HINTS = 10_000
 
@@ -37,7 +36,7 @@ class ProgressReporter:
             await self.run_once()
 
     def hint(self, attempt_id: UUID) -> None:
-        """Somebody says that an attempt was cancelled. Only the database knows."""
+        """A notification says that an attempt was cancelled; the database will be asked whether it was."""
         if len(self._hints) < MAX_HINTS:
             self._hints.add(attempt_id)
             self._hinted.set()
@@ -45,13 +44,10 @@ class ProgressReporter:
     async def follow_hints(self) -> None:
         while True:
             await self._hinted.wait()
-            await self.check_hints()
+            self._hinted.clear()
+            hints, self._hints = self._hints, set()
+            await self._ask_after([attempt for attempt in self._executor.places.held if attempt.attempt_id in hints])
             await asyncio.sleep(HINT_SECONDS)
-
-    async def check_hints(self) -> None:
-        self._hinted.clear()
-        hints, self._hints = self._hints, set()
-        await self._ask_after([attempt for attempt in self._executor.places.held if attempt.attempt_id in hints])
 
     async def run_once(self) -> None:
         self._executor.end_overdue()
@@ -73,8 +69,8 @@ class ProgressReporter:
         self._abandon(stale)
 
     async def check(self) -> None:
-        """Ask after attempts that may be gone or are asked to stop: a forced cancel, a grace that is over, a stale rule
-        of the lane.
+        """Ask about attempts that may be gone or may have to stop: a forced cancel, a grace period that is over, a
+        lane's stale timeout.
         """
         now = time.monotonic()
         due = [r for r in self._executor.places.running.values() if r.check_at is not None and r.check_at <= now]
@@ -101,33 +97,23 @@ class ProgressReporter:
             for running in self._executor.places.running.values()
             if running.session.has_report and not running.session.is_reporting
         ]
-        if not telling:
-            return
-        reports = [(running.attempt, running.session.begin_report()) for running in telling]
-        try:
-            stale = await self._delivery.report(reports, patient=False)
-        except DatabaseBusy:
-            # Somebody holds one of them: each on its own, and nothing else waits for that.
-            for running, report in zip(telling, reports, strict=True):
-                task = asyncio.create_task(self._report_late(running, report))
-                self._late.add(task)
-                task.add_done_callback(self._late.discard)
-            return
-        except BaseException:
-            self._reported(telling, [])
-            raise
-        self._reported(telling, stale)
+        if telling:
+            await self._report([(running, running.session.begin_report()) for running in telling], patient=False)
 
-    async def _report_late(self, running: RunningAttempt, report: tuple[Attempt, Report]) -> None:
+    async def _report(self, reports: Sequence[tuple[RunningAttempt, Report]], *, patient: bool) -> None:
         stale: list[UUID] = []
         try:
-            stale = await self._delivery.report([report])
+            stale = await self._delivery.report([(r.attempt, report) for r, report in reports], patient=patient)
+        except DatabaseBusy:
+            # Another transaction holds one of them: each goes on its own, and nothing else waits for it.
+            for report in reports:
+                task = asyncio.create_task(self._report([report], patient=True))
+                self._late.add(task)
+                task.add_done_callback(self._late.discard)
+            reports = ()
         finally:
-            self._reported([running], stale)
-
-    def _reported(self, telling: list[RunningAttempt], stale: Iterable[UUID]) -> None:
-        for running in telling:
-            running.session.end_report()
+            for running, _report in reports:
+                running.session.end_report()
         self._abandon(stale)
 
     def _abandon(self, stale: Iterable[UUID]) -> None:

@@ -1,10 +1,10 @@
-"""A handler at work, as the executor and those who watch it know it."""
+"""An attempt whose handler runs, or is about to."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, assert_never
 
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.context.context import Context
@@ -16,7 +16,7 @@ from fenceline.model.outcome import Mode
 
 
 class OwnProcess(Protocol):
-    """The process of an isolated handler, as far as it can be told something while the handler runs."""
+    """The process of an isolated handler, as a running attempt sees it."""
 
     def tell(self, what: Literal["shutting_down", "cancel", "stop"]) -> None: ...
 
@@ -32,7 +32,7 @@ class IsolatedRuns(Protocol):
         """Let them end in good order."""
 
     async def close(self) -> None:
-        """Kill those that are left, until they have ended."""
+        """Kill those that are left, and wait for their end."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,9 +42,8 @@ class RunningAttempt:
     context: Context  # what its handler sees of the session
     plan: HandlerPlan
     mode: Mode
-    pool: str  # whose place it takes: that of its mode, or none because it is a suspect
     started: float
-    place: int | None = None  # on the board; none for isolated handlers, which cannot kill this process
+    place: int | None = None  # on the board; isolated handlers have none, they cannot kill this process
     tell_start: "Callable[[RunningAttempt], Awaitable[None]] | None" = None  # before the handler runs
     task: "asyncio.Task[None] | None" = None
     limit: asyncio.Timeout | None = None
@@ -52,8 +51,8 @@ class RunningAttempt:
     announced: bool = False
     check_at: float | None = None  # when to ask the database what became of the attempt
     asked: bool = False  # the job is to be cancelled
-    insisted: bool = False  # and the end of its patience is set
-    stopping: bool = False  # the worker is to stop
+    insisted: bool = False  # and it is set when its task is cancelled
+    stopping: bool = False  # the worker stops now
     abandoned: bool = False  # the attempt is gone
     over: bool = False  # the attempt has ended; the handler may still run
 
@@ -63,7 +62,7 @@ class RunningAttempt:
         return self.mode is Mode.BATCH and self.place is None
 
     async def begin(self) -> None:
-        """The handler starts only now: a process had to be started, the database to be told, or a batch to gather."""
+        """The handler starts now: its process has started, the database knows, its batch has gathered."""
         if self.tell_start is not None:
             await self.tell_start(self)
         self.started = time.perf_counter()
@@ -71,12 +70,12 @@ class RunningAttempt:
             self.limit.reschedule(asyncio.get_running_loop().time() + self.attempt.timeout_seconds)
 
     def is_late(self, patience_seconds: float = 0.0) -> bool:
-        """Whether its time has been over for so long."""
+        """Whether it timed out more than `patience_seconds` ago."""
         timeout = self.attempt.timeout_seconds
         return timeout is not None and time.perf_counter() - self.started > timeout + patience_seconds
 
     def shut_down(self) -> None:
-        """The worker is about to stop: the handler goes on, but begins no further step."""
+        """The worker is about to stop: the handler goes on but begins no further step."""
         self.session.shutting_down = True
         if self.process is not None:
             self.process.tell("shutting_down")
@@ -94,16 +93,25 @@ class RunningAttempt:
             if self.stopping or (self.session.shutting_down and isinstance(error, Cancelled)):
                 return self.plan.stopped(self.attempt)
             if isinstance(error, asyncio.CancelledError):
-                # Nobody here did that: it came out of something that the handler awaits.
+                # We did not cancel it: the error came out of something that the handler awaits.
                 message = "the handler ended with asyncio.CancelledError although nobody had asked it to stop"
                 return ending_of(self.attempt, RuntimeError(message))
         return ending_of(self.attempt, error)
 
     def insist(self) -> None:
-        """An async handler is cancelled; a thread cannot be."""
+        """Cancel an async handler; a thread cannot be cancelled."""
         if self.over or self.task is None:
             return
-        if self.mode is Mode.LOOP or self.waits_for_others or (self.mode is Mode.BATCH and self.plan.is_async):
-            self.task.cancel()
-        elif self.process is not None:
-            self.process.tell("stop")
+        match self.mode:
+            case Mode.LOOP:
+                self.task.cancel()
+            case Mode.BATCH:
+                if self.waits_for_others or self.plan.is_async:
+                    self.task.cancel()
+            case Mode.ISOLATED:
+                if self.process is not None:
+                    self.process.tell("stop")
+            case Mode.THREAD:
+                pass
+            case _ as unknown:
+                assert_never(unknown)

@@ -1,9 +1,9 @@
 """A board in shared memory on which a child notes the attempts whose handlers are running, and that its loop turns.
 
-When the child dies, its supervisor reads who was running at that moment: those are the suspects, and everything else
-that the child held was merely waiting. While it lives, the board shows from outside what a blocked loop cannot tell:
-that it does not turn, whose handler was on it last, and whose time is over. Writing an entry costs a fraction of a
-microsecond, so every job is noted.
+When the child dies, its supervisor reads which handlers were running at that moment: those jobs are the suspects, and
+everything else that the child held was merely waiting. While the child lives, the board shows what a blocked loop
+cannot report: that it does not turn, whose handler blocks it, and which attempts have timed out. Writing an entry costs
+a fraction of a microsecond, so every job is noted.
 """
 
 import mmap
@@ -14,11 +14,11 @@ from uuid import UUID
 
 #: How often the loop notes that it turns.
 PULSE_SECONDS = 0.25
-#: A handler that ignores that its time is over, or keeps the loop from telling it, loses its attempt after so long.
+#: How long after its timeout a handler that ignores the cancel, or blocks the loop that would send it, is given up.
 OVERDUE_SECONDS = 5.0
-#: How often the loop has turned, as counted by a timer; and the place of the handler that has its turn, from 1 on.
+#: A counter that grows while the loop turns; and the place, from 1 on, of the handler that has its turn.
 _HEAD = struct.Struct("=qq24x")
-#: Attempt, job, when its time is over by the monotonic clock (0: never), whether it runs in a thread.
+#: Attempt, job, when it times out by the monotonic clock (0: never), whether it runs in a thread.
 _ENTRY = struct.Struct("=16sqd?7x")
 _ATTEMPT = struct.Struct("=16s")
 _PULSE = struct.Struct("=q")
@@ -31,7 +31,7 @@ class Entry:
     job_id: int
     deadline: float | None
     in_thread: bool
-    has_turn: bool  # it was the last to run on the loop, and has not given it back
+    has_turn: bool  # it runs on the loop right now
 
 
 class RunningBoard:
@@ -50,7 +50,7 @@ class RunningBoard:
     # By the child ----------------------------------------------------------------------------------------------------
 
     def note(self, attempt_id: UUID, job_id: int, deadline: float | None = None, *, in_thread: bool = False) -> int:
-        """Note a running attempt; the place is given back to `erase`."""
+        """Note a running attempt; pass the returned place to `erase`."""
         place = self._free.pop()
         start = _HEAD.size + place * _ENTRY.size
         _ENTRY.pack_into(self._memory, start, attempt_id.bytes, job_id, deadline or 0.0, in_thread)
@@ -61,7 +61,7 @@ class RunningBoard:
         self._free.append(place)
 
     def enter(self, place: int | None) -> None:
-        """The handler at a place has its turn on the loop; None: nobody has."""
+        """The handler at a place has its turn on the loop; None: no handler has."""
         if place != self._turn:
             self._turn = place
             _PULSE.pack_into(self._memory, _PULSE.size, 0 if place is None else place + 1)
@@ -71,7 +71,7 @@ class RunningBoard:
         self._beats += 1
         _PULSE.pack_into(self._memory, 0, self._beats)
 
-    # By whoever watches it -------------------------------------------------------------------------------------------
+    # By its keeper ---------------------------------------------------------------------------------------------------
 
     @property
     def pulse(self) -> int:
@@ -86,9 +86,6 @@ class RunningBoard:
             if attempt_id != _FREE:
                 noted.append(Entry(UUID(bytes=attempt_id), job_id, deadline or None, in_thread, place == turn))
         return noted
-
-    def read(self) -> list[UUID]:
-        return [entry.attempt_id for entry in self.entries()]
 
     def close(self) -> None:
         self._memory.close()

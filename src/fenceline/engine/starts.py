@@ -1,12 +1,12 @@
-"""Tells the database that handlers are about to start, where it must know before they do: when the attempt is the job's
-last, and when an earlier one was lost without a word of its start.
+"""Reports to the database that handlers are about to start, where it must know first: when the attempt is the job's
+last, and when an earlier attempt was lost before its start was known.
 
-An attempt that is lost without that word has not run, and is refunded. All other starts are told afterwards, if at all
-(`progress_reporter`), and cost nothing.
+An attempt that is lost before its start is reported has not run, and is refunded. All other starts are reported
+afterwards, if at all (`progress_reporter`), and cost nothing.
 
-What has been told counts, whether its handler then comes to run or the machine dies first. So no more are told at a
-time than start within a moment: handlers that keep the loop to themselves are told one by one, those that soon wait
-for something by the dozen.
+A reported start counts even if the machine dies before the handler runs. So no more are reported at a time than will
+start within a moment: handlers that keep the loop to themselves one by one, handlers that soon await something by the
+dozen.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import time
 from fenceline.context.attempt import Attempt
 from fenceline.delivery.contract import Delivery
 
-#: Between the database's answer and the start of the last handler that it was told of.
+#: How long after the database's answer the last of the reported handlers may start.
 MOMENT_SECONDS = 0.0005
 MAX_AT_ONCE = 100
 
@@ -30,14 +30,14 @@ class Starts:
         self._yet_to_start = 0
 
     async def report(self, attempt: Attempt) -> bool:
-        """Tell of one start; False: the attempt is gone, and must not start."""
-        told: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append((attempt, told))
+        """Report one start; False: the attempt is gone, and must not start."""
+        known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((attempt, known))
         self._changed.set()
         try:
-            return await told
+            return await known
         finally:
-            self._starts(told)
+            self._starts(known)
 
     async def run(self) -> None:
         while True:
@@ -45,23 +45,23 @@ class Starts:
             await self.run_once()
 
     async def run_once(self) -> None:
-        """Tell of as many as start within a moment."""
+        """Report as many as start within a moment."""
         now, self._waiting = self._waiting[: self._at_once], self._waiting[self._at_once :]
         if not self._waiting:
             self._changed.clear()
-        starting = [(attempt, told) for attempt, told in now if not told.done()]
+        starting = [(attempt, known) for attempt, known in now if not known.done()]
         if not starting:
             return
-        gone = await self._delivery.start([attempt for attempt, _told in starting], [0.0] * len(starting))
+        gone = await self._delivery.start([attempt for attempt, _known in starting], [0.0] * len(starting))
         self._answered = time.perf_counter()
-        for attempt, told in starting:
-            if not told.done():
+        for attempt, known in starting:
+            if not known.done():
                 self._yet_to_start += 1
-                told.set_result(attempt.attempt_id not in gone)
+                known.set_result(attempt.attempt_id not in gone)
 
-    def _starts(self, told: "asyncio.Future[bool]") -> None:
-        """One that was told of starts now; the last of them shows whether they were too many."""
-        if not told.done() or told.cancelled():
+    def _starts(self, known: "asyncio.Future[bool]") -> None:
+        """A reported attempt starts now; the last of a batch shows whether the batch was too large."""
+        if not known.done() or known.cancelled():
             return
         self._yet_to_start -= 1
         if self._yet_to_start == 0:

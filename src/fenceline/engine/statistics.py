@@ -1,4 +1,4 @@
-"""What a worker has done, counted for logs and metrics: kept where it happens, and sent on as what came since."""
+"""Counts what a worker does, for logs and metrics; a supervisor is sent the differences and adds them up."""
 
 import logging
 from bisect import bisect_left
@@ -12,13 +12,13 @@ from fenceline.model.outcome import Outcome
 
 log = logging.getLogger("fenceline.worker")
 
-#: Upper bounds of run times in seconds; what is longer has a place of its own behind them.
+#: Upper bounds of run times in seconds; longer ones are counted in one more bucket.
 BOUNDS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
 
 
 @dataclass(slots=True)
 class RunTimes:
-    """A histogram of one kind."""
+    """A histogram of the run times of one kind."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
@@ -34,7 +34,7 @@ class RunTimes:
 
 class RunStatistics:
     def __init__(self, *, by_kind: bool = True) -> None:
-        """`by_kind`: count and time each kind, as metrics want it."""
+        """`by_kind`: count and time each kind, as metrics need."""
         self._by_kind = by_kind
         self.claimed = 0
         self.stale = 0
@@ -45,11 +45,11 @@ class RunStatistics:
 
     @property
     def all_succeeded(self) -> bool:
-        """Whether something has ended, and all of it well. An attempt that was taken away has no end here."""
+        """Whether something has ended and all of it succeeded. An attempt that was taken away counts against it."""
         return bool(self.outcomes) and all(outcome.is_success for outcome in self.outcomes) and self.stale == 0
 
     def note_ended(self, endings: Sequence[Ending]) -> None:
-        """Ends that were accepted: one that came too late is nobody's success."""
+        """Count endings that were accepted; one that came too late is no success."""
         for ending in endings:
             self.outcomes[ending.outcome] += 1
             if self._by_kind:
@@ -65,7 +65,7 @@ class RunStatistics:
             self.run_times[ending.attempt.kind].add(ending.ran_seconds)
 
     def take(self) -> dict[str, Any]:
-        """What was counted since the last time, as JSON."""
+        """What was counted since the last call, as JSON."""
         taken = {
             "claimed": self.claimed - self._taken[0],
             "stale": self.stale - self._taken[1],

@@ -1,9 +1,9 @@
-"""What a worker or runner says of itself and of its jobs, to `logging`: the same fields in text and as JSON.
+"""What a worker or runner logs about itself and its jobs: the same fields in text and as JSON.
 
-Three loggers, so that each can be had or not: `fenceline.worker` (start, stop, connections, crashes), `fenceline.jobs`
-(how attempts end; that one went well is said at level info only, and not unless somebody asks for it) and
-`fenceline.job_log` (what handlers write with `ctx.log`, only if asked for).
-A failure's record carries its exception, for handlers of `logging` that collect those.
+Three loggers, which can be switched on and off separately: `fenceline.worker` (start, stop, connections, crashes),
+`fenceline.jobs` (how attempts end; successes at level info, which is off unless asked for) and `fenceline.job_log`
+(what handlers write with `ctx.log`, off unless asked for).
+The record of a failure carries its exception, for `logging` handlers that collect exceptions.
 """
 
 import json
@@ -22,12 +22,12 @@ from fenceline.model.worker_settings import WorkerSettings
 
 log = logging.getLogger("fenceline.worker")
 jobs_log = logging.getLogger("fenceline.jobs")
-if jobs_log.level == logging.NOTSET:  # nobody has said otherwise: quiet while all goes well
+if jobs_log.level == logging.NOTSET:  # not configured: quiet while all goes well
     jobs_log.setLevel(logging.WARNING)
 
-#: So many kinds are named in a line.
+#: How many kinds a line names.
 MAX_NAMED = 12
-#: Arguments of so many characters or more are not shown in lines about failures.
+#: Arguments of at least this many characters are hidden in lines about failures.
 MIN_HIDDEN = 8
 _UNKNOWN = AttemptEnd(UUID(int=0), is_final=False, asked="", next_seconds=None)
 
@@ -36,13 +36,9 @@ class WorkerLog:
     """A worker's first line and its last."""
 
     def __init__(self, app: str, kinds: Iterable[str], settings: WorkerSettings) -> None:
-        self._kinds = kinds  # more may be registered until it starts
-        self._fields: dict[str, Any] = {
-            "app": app,
-            "lanes": None if settings.lanes is None else list(settings.lanes),
-            "processes": settings.processes,
-            "concurrency": settings.concurrency,
-        }
+        self._app = app
+        self._kinds = kinds  # more may be registered before it starts
+        self._settings = settings
         self._since: float | None = None
 
     def log_started(self, where: str) -> None:
@@ -50,51 +46,52 @@ class WorkerLog:
         if self._since is not None:
             return
         self._since = time.monotonic()
-        fields = {**self._fields, "source": where, "kinds": sorted(self._kinds)}
-        lanes = "all" if fields["lanes"] is None else ", ".join(fields["lanes"])
+        settings, kinds = self._settings, sorted(self._kinds)
+        lanes = None if settings.lanes is None else list(settings.lanes)
+        fields = {
+            "event": "started", "app": self._app, "lanes": lanes, "processes": settings.processes,
+            "concurrency": settings.concurrency, "source": where, "kinds": kinds,
+        }  # fmt: skip
         log.info(
-            "started: app %s, %s, lanes %s, kinds %s, processes %s, concurrency %s",
-            fields["app"], where, lanes, _named(fields["kinds"]), fields["processes"], fields["concurrency"],
-            extra={"fields": {"event": "started", **fields}},
+            "started: app %s, %s, lanes %s, kinds %s, processes %s, concurrency %s", self._app, where,
+            "all" if lanes is None else ", ".join(lanes), _named(kinds), settings.processes, settings.concurrency,
+            extra={"fields": fields},
         )  # fmt: skip
 
     def log_stopped(self) -> None:
         if self._since is None:
             return  # it has not started
         seconds = round(time.monotonic() - self._since, 1)
-        fields = {"event": "stopped", "app": self._fields["app"], "seconds": seconds}
-        log.info("stopped: app %s, after %s s", self._fields["app"], seconds, extra={"fields": fields})
+        fields = {"event": "stopped", "app": self._app, "seconds": seconds}
+        log.info("stopped: app %s, after %s s", self._app, seconds, extra={"fields": fields})
 
 
 async def log_endings(endings: Sequence[Ending], delivery: Delivery) -> None:
-    """How attempts ended, once that is in the database: only then it is known what follows."""
-    failed = [ending for ending in endings if ending.outcome in _FAILURES]
+    """Log how attempts ended, once the database knows: only then is it known what follows."""
+    failed = [ending for ending in endings if ending.outcome.is_failure]
     ends = await delivery.find_ends(failed) if failed else {}
     logs_all = jobs_log.isEnabledFor(logging.INFO)
     for ending in endings if logs_all else failed:
-        if ending.outcome in _FAILURES:
+        if ending.outcome.is_failure:
             _log_failed(ending, ends.get(ending.attempt.attempt_id, _UNKNOWN))
         else:
             _log_ended(ending)
 
 
-_FAILURES = frozenset({Outcome.FAILED, Outcome.FAILED_FOR_GOOD, Outcome.REFUSED, Outcome.CRASHED})
-
-
 def _log_failed(ending: Ending, end: AttemptEnd) -> None:
-    attempt, told = ending.attempt, json.loads(ending.error or "{}")
-    error = _without_args(told, attempt)
+    attempt, full_error = ending.attempt, json.loads(ending.error or "{}")
+    error = _without_args(full_error, attempt)
     what = ": ".join(str(error[part]) for part in ("type", "message") if error.get(part))
     word, level = _judge(ending.outcome, end)
     follows = "" if end.next_seconds is None or word == "refused" else f"; retry in {end.next_seconds:.1f} s"
     fields = {
-        **_fields(ending, word),
+        **_fields(attempt, word),
         "error_type": error.get("type"),
         "error": error.get("message"),
         "code": error.get("code"),
         "retry_in_seconds": end.next_seconds,
     }
-    failure = ending.cause if ending.is_loggable and error == told else HandlerFailure.of(error)
+    failure = ending.cause if ending.is_loggable and error == full_error else HandlerFailure.of(error)
     if word == "refused":
         failure = None  # nothing has run
     jobs_log.log(
@@ -131,17 +128,14 @@ def _log_ended(ending: Ending) -> None:
     jobs_log.info(
         "job %s (%s) %s, attempt %s of %s%s", attempt.id, attempt.kind, ending.outcome.replace("_", " "),
         attempt.number, attempt.max_attempts, took,
-        extra={"fields": {**_fields(ending, ending.outcome), "seconds": ending.ran_seconds}},
+        extra={"fields": {**_fields(attempt, ending.outcome), "seconds": ending.ran_seconds}},
     )  # fmt: skip
 
 
-def _fields(ending: Ending, event: str) -> dict[str, Any]:
-    return {"event": str(event), **fields_of(ending.attempt)}
-
-
-def fields_of(attempt: Attempt) -> dict[str, Any]:
+def _fields(attempt: Attempt, event: str) -> dict[str, Any]:
     """What a line about an attempt says in any case."""
     return {
+        "event": str(event),
         "job": attempt.id,
         "kind": attempt.kind,
         "lane": attempt.lane,
@@ -151,7 +145,7 @@ def fields_of(attempt: Attempt) -> dict[str, Any]:
 
 
 def _without_args(error: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
-    """Logs are read by more people than jobs are: what a job was given is not in them, whatever its exceptions say."""
+    """More people read logs than jobs: arguments are kept out of them, even where an exception quotes them."""
     hidden = sorted(set(_texts(json.loads(attempt.args))), key=len, reverse=True)
     shown = dict(error)
     for part in ("message", "traceback"):
@@ -162,7 +156,7 @@ def _without_args(error: dict[str, Any], attempt: Attempt) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a JSON value that are long enough to be somebody's secret."""
+    """The texts in a JSON value that are long enough to be a secret."""
     match value:
         case str() if len(value) >= MIN_HIDDEN:
             yield value

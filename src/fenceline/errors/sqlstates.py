@@ -3,55 +3,55 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fenceline.errors import access, attempts, connection, enqueue, jobs, operations, webhooks
-from fenceline.errors.base import RefusedError
+from fenceline import errors
+from fenceline.errors import RefusedError
 
 #: SQLSTATE → exception. The one place where the two meet.
 SQLSTATES: dict[str, type[RefusedError]] = {
-    "FL001": operations.UnknownLane,
-    "FL002": enqueue.InvalidName,
-    "FL003": enqueue.InvalidPriority,
-    "FL004": enqueue.InvalidMaxAttempts,
-    "FL005": enqueue.TooLarge,
-    "FL006": enqueue.InvalidJson,
-    "FL007": enqueue.InvalidOption,
-    "FL008": enqueue.MissingDependency,
-    "FL009": enqueue.DependencyCycle,
-    "FL010": jobs.NotFound,
-    "FL011": jobs.WrongStatus,
-    "FL012": attempts.StaleAttempt,
-    "FL013": enqueue.ResourceLocked,
-    "FL014": enqueue.Draining,
-    "FL015": attempts.WorkerLost,
-    "FL016": connection.WrongIsolation,
-    "FL017": jobs.MalformedId,
-    "FL018": operations.InvalidLane,
-    "FL019": operations.LaneInUse,
-    "FL020": enqueue.EmptyGroup,
-    "FL021": attempts.StepMismatch,
-    "FL022": attempts.LockCycle,
-    "FL023": enqueue.Limited,
-    "FL030": operations.UnknownSchedule,
-    "FL031": operations.InvalidSchedule,
-    "FL040": access.UnknownRole,
-    "FL041": access.UnknownToken,
-    "FL042": access.InvalidAccess,
-    "FL043": access.NotYours,
-    "FL044": access.AlreadyExists,
-    "FL045": access.RoleInUse,
-    "FL046": operations.LaneExists,
-    "FL047": webhooks.UnknownTrigger,
-    "FL048": webhooks.InvalidTrigger,
-    "FL049": webhooks.Replayed,
-    "FL055": jobs.ArgsErased,
-    "FL060": webhooks.UnknownHook,
-    "FL061": webhooks.InvalidHook,
-    "FL065": attempts.UnknownRunner,
-    "FL066": attempts.ForeignAttempt,
-    "FL070": jobs.OwnApproval,
-    "FL071": enqueue.IdentityRefused,
-    "FL072": enqueue.KeyTaken,
-    "FL073": enqueue.IdempotencyMismatch,
+    "FL001": errors.UnknownLane,
+    "FL002": errors.InvalidName,
+    "FL003": errors.InvalidPriority,
+    "FL004": errors.InvalidMaxAttempts,
+    "FL005": errors.TooLarge,
+    "FL006": errors.InvalidJson,
+    "FL007": errors.InvalidOption,
+    "FL008": errors.MissingDependency,
+    "FL009": errors.DependencyCycle,
+    "FL010": errors.NotFound,
+    "FL011": errors.WrongStatus,
+    "FL012": errors.StaleAttempt,
+    "FL013": errors.ResourceLocked,
+    "FL014": errors.Draining,
+    "FL015": errors.WorkerLost,
+    "FL016": errors.WrongIsolation,
+    "FL017": errors.MalformedId,
+    "FL018": errors.InvalidLane,
+    "FL019": errors.LaneInUse,
+    "FL020": errors.EmptyGroup,
+    "FL021": errors.StepMismatch,
+    "FL022": errors.LockCycle,
+    "FL023": errors.Limited,
+    "FL030": errors.UnknownSchedule,
+    "FL031": errors.InvalidSchedule,
+    "FL040": errors.UnknownRole,
+    "FL041": errors.UnknownToken,
+    "FL042": errors.InvalidAccess,
+    "FL043": errors.NotYours,
+    "FL044": errors.AlreadyExists,
+    "FL045": errors.RoleInUse,
+    "FL046": errors.LaneExists,
+    "FL047": errors.UnknownTrigger,
+    "FL048": errors.InvalidTrigger,
+    "FL049": errors.Replayed,
+    "FL055": errors.ArgsErased,
+    "FL060": errors.UnknownHook,
+    "FL061": errors.InvalidHook,
+    "FL065": errors.UnknownRunner,
+    "FL066": errors.ForeignAttempt,
+    "FL070": errors.OwnApproval,
+    "FL071": errors.IdentityRefused,
+    "FL072": errors.KeyTaken,
+    "FL073": errors.IdempotencyMismatch,
 }
 
 
@@ -86,6 +86,6 @@ def refusal(error: BaseException) -> RefusedError | None:
             hint = getattr(seen, "hint", None) or getattr(diagnostics, "message_hint", None)
             return SQLSTATES[state](message, detail=detail, hint=hint)
         if isinstance(state, str) and state.startswith("22"):  # data exceptions: a zero character in a name, say
-            return enqueue.InvalidOption(f"a value cannot be sent to the database: {seen}")
+            return errors.InvalidOption(f"a value cannot be sent to the database: {seen}")
         seen = getattr(seen, "orig", None) or seen.__cause__
     return None

@@ -1,4 +1,4 @@
-"""Who does things, where nobody has said so."""
+"""Who acts, where nobody is named."""
 
 import getpass
 import socket
@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 
 def default_actor() -> str:
-    """The user at this host, as the audit names people; the program, where a user has no name (as in containers)."""
+    """`user@host`, as the audit names people; the program's name if the user has none (as in containers)."""
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (KeyError, OSError):

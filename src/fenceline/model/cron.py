@@ -25,7 +25,7 @@ FIELDS = 5
 MAX_SECONDS = 366 * 86400
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-#: Nowhere do clocks change twice within so long.
+#: Clocks never change twice within this time.
 CALM = timedelta(days=1)
 
 

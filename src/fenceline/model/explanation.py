@@ -21,7 +21,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(Reason):
-    """The first reason, and those (`also`) that would come to bear after it."""
+    """The first reason, and those that would apply after it (`also`)."""
 
     id: str
     status: Status | None  # None: a row of Fenceline's tables is missing

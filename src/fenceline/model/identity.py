@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-#: What a token that is bound to lanes or kinds can be used for. The rest acts on jobs wherever they are.
+#: What a token that is bound to lanes or kinds can be used for. Other permissions are about all lanes and kinds.
 FOR_BOUND = frozenset({"jobs:read", "jobs:enqueue", "jobs:cancel", "runners:claim", "workers:view"})
 
-#: What a role has that takes something away.
+#: The one permission that takes something away.
 HIDE_ARGS = "jobs:hide_args"
 
 
@@ -32,7 +32,7 @@ class Identity:
         return self.lanes is not None or self.kinds is not None
 
     def is_for(self, kind: str, lane: str) -> bool:
-        """Whether the token's binding has room for such a job."""
+        """Whether the token's binding allows such a job."""
         return (self.kinds is None or kind in self.kinds) and (self.lanes is None or lane in self.lanes)
 
     def may(self, permission: str) -> bool:
@@ -42,7 +42,7 @@ class Identity:
 
     @property
     def hides_args(self) -> bool:
-        """Whether args and results are not for them; nobody has this by having everything."""
+        """Whether args and results are hidden from them; `*` does not include this."""
         return HIDE_ARGS in self.permissions
 
     @property
@@ -56,5 +56,5 @@ class Identity:
 
     @property
     def owner(self) -> str:
-        """Who a runner belongs to: the very token that registered it, or the one whom an identity provider names."""
+        """Who a runner belongs to: the token that registered it, or the person whom an identity provider named."""
         return f"actor {self.tenant} {self.actor}" if self.token_id is None else f"token {self.token_id}"

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: About 4200 digits: Python writes no longer ones in decimal.
+#: About 4200 digits: Python refuses to write longer integers in decimal.
 MAX_BITS = 14_000
 # A zero character after an even number of backslashes: after an odd number it is the text "\u0000" itself.
 _ZERO = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
@@ -20,7 +20,7 @@ def has_zero_character(text: str) -> bool:
 
 
 def stored_json(value: Any) -> str:
-    """JSON text; what JSON or jsonb has no form for is replaced by something readable."""
+    """JSON text; what neither JSON nor jsonb can hold is replaced by something readable."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, NaN, cycles

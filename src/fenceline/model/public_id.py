@@ -52,6 +52,8 @@ def parse_id(text: str) -> int:
     >>> parse_id("0003g9230vqvsw0")
     123456789012345
     """
+    if not isinstance(text, str):
+        raise InvalidId(f"{text!r} is not a job id: an id is a string")
     symbols = text.translate(_NORMALISE)
     if len(symbols) not in (_LENGTH, _OLD_LENGTH):
         raise _invalid(text, f"an id has {_LENGTH} symbols without the hyphens, this has {len(symbols)}")

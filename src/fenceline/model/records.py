@@ -1,8 +1,10 @@
-"""What can be seen of attempts, workers and operators. Frozen values, no I/O."""
+"""Records of attempts, events and workers, and what somebody who watches jobs receives. Frozen values, no I/O."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+from fenceline.model.job import JobRecord, LogLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +60,19 @@ class WorkerRecord:
     stopped_at: datetime | None = None
     blocked_seconds: float | None = None  # for how long its event loop has not turned
     blocked_by: str | None = None  # the job whose handler is on it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEvent:
+    """News of a job, as in the streams of the server: what `event` names is there, the rest is None.
+
+    `status`: the job, when anything but its progress has changed. `progress`: its phase and progress. `log`: a line.
+    """
+
+    event: Literal["status", "progress", "log"]
+    id: str
+    job: JobRecord | None = None
+    attempt: int | None = None
+    phase: str | None = None
+    progress: Any = None
+    line: LogLine | None = None

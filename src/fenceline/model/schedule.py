@@ -9,9 +9,9 @@ from fenceline.model.window import Window, read_windows
 
 Misfire = Literal["skip", "once", "all"]
 
-#: A tick that is decided later than this after its time has been missed, also when the next one has not come yet.
+#: A tick that is decided later than this counts as missed, even if the next one has not come yet.
 PATIENCE = timedelta(seconds=60)
-#: Of the ticks that were missed, only the latest are looked at one by one.
+#: Only this many of the missed ticks, the latest, are looked at one by one.
 LOOKBACK = 1000
 
 
@@ -19,7 +19,7 @@ LOOKBACK = 1000
 class Tick:
     """What became of one tick: fired, deduplicated, refused (see error), or skipped: window, missed.
 
-    `from_at`: of very many missed ticks, the first that this one stands for.
+    `from_at`: where this tick stands for very many missed ones, the first of them.
     """
 
     tick_at: datetime
@@ -32,7 +32,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is enqueued and when. `overrides` is what operators have said, stronger than the code's word."""
+    """What is enqueued and when. `overrides` are the settings of operators, which win over those in code."""
 
     name: str
     kind: str

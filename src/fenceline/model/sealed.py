@@ -4,7 +4,7 @@
     sealed:gAAAAAB…             a text, where the column is one
 
 Each holds one token of the codec. What is not sealed stays as it is, so values from before a codec was set, or from a
-producer without one, are read as ever; and a token that nobody here can open is shown as it stands.
+producer without one, can still be read. A token that this program cannot open is shown as it is.
 """
 
 import json

@@ -2,8 +2,12 @@
 
 import hashlib
 import secrets
+from datetime import datetime
+from typing import Literal
 
 PREFIX = "fl_"
+#: When a token expires; None: after the time that the database is configured with.
+Expiry = datetime | Literal["never"] | None
 
 
 def new_token() -> tuple[str, bytes]:

@@ -1,4 +1,4 @@
-"""Secrets in files: whole or not there, and for nobody else to read."""
+"""Secrets in files: complete or absent, and readable by their owner only."""
 
 import os
 import tempfile
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_secret(path: Path, text: str) -> None:
-    """Replace the file at once: who reads it meanwhile gets the old text or the new one. Raises OSError."""
+    """Replace the file atomically: a reader gets the old text or the new one. Raises OSError."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # for its owner only
     try:
         with os.fdopen(descriptor, "w") as file:

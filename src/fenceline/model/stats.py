@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Stats(Generic[T]):
-    """`is_complete` is false when there was more than is looked at in one go: then the figures are a sample."""
+    """`is_complete` is false if there was too much to look at all of it: then the figures are a sample."""
 
     items: list[T]
     is_complete: bool = True

@@ -15,7 +15,7 @@ _STEERING = re.compile(
 
 
 def visible(text: str) -> str:
-    """As it is, but with an escape, as Python writes it, in the place of each character that a terminal would obey."""
+    """The text with each character that a terminal would obey replaced by its escape, as Python writes it."""
     return _STEERING.sub(_escape, text)
 
 

@@ -28,7 +28,7 @@ _HEX = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MESSAGE_ID = re.compile(r"[!-~]{1,400}")
 _STANDARD_PREFIX = "whsec_"
 _STANDARD_KEY_BYTES = range(16, 129)  # the specification says 24 to 64; senders are less strict
-#: Of a header: nobody has more secrets at a time, and each is compared.
+#: In a header: nobody has more secrets at a time, and each signature is compared.
 _MAX_SIGNATURES = 10
 
 
@@ -38,7 +38,7 @@ class BadSecret(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request says of its signature; `timestamp` None: the scheme has none."""
+    """What a request claims about its signature; `timestamp` is None if the scheme has none."""
 
     signatures: tuple[bytes, ...]
     before: bytes = b""

@@ -14,7 +14,7 @@ _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """From one time of day until before another, on the days on which it begins, by the clock on the wall."""
+    """From one time of day until just before another, in local time; `days` are those on which it begins."""
 
     days: frozenset[int]
     start: int  # minutes of the day

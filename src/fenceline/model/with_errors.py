@@ -1,4 +1,4 @@
-"""What a handler returns when it is done, but not with everything."""
+"""What a handler returns when it is done, but some of its work failed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

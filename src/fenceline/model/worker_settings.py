@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Leases are renewed so many times before they would end.
+#: How many times a lease is renewed before it would end.
 BEATS_PER_LEASE = 4
 #: The share of the lease after which handlers must stop when it could not be renewed.
 LEASE_MARGIN = 0.75
 #: Jobs that a process holds for batches, at most: two of the largest.
 MAX_TOGETHER = 2000
+MAX_SECONDS = 1_000_000_000
+#: As the database has it (`register_worker`).
+MIN_LEASE_SECONDS, MAX_LEASE_SECONDS = 0.1, 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class WorkerSettings:
     name: str | None = None
     labels: dict[str, str] | None = None  # jobs can be addressed to workers that have them
     log_format: str = "text"  # of worker processes: text or json
-    log_level: str | None = None  # of worker processes; None: info, without jobs that went well
+    log_level: str | None = None  # of worker processes; None: info, but without jobs that succeeded
     log_jobs: bool = False  # whether worker processes log what handlers write with `ctx.log`
     metrics: bool = False  # count for metrics
 
@@ -46,12 +49,16 @@ class WorkerSettings:
             raise ValueError(f"log_format {self.log_format!r} is unknown: use text or json")
         if self.log_level not in (None, "debug", "info", "warning", "error"):
             raise ValueError(f"log_level {self.log_level!r} is unknown: use debug, info, warning or error")
-        if self.grace_seconds < 0 or self.lease_seconds <= 0:
-            raise ValueError("grace must be 0 or more seconds, lease more than 0")
+        if not 0 <= self.grace_seconds <= MAX_SECONDS:  # NaN is neither
+            raise ValueError(f"grace {self.grace_seconds} is out of range: use 0 to {MAX_SECONDS} seconds")
+        if not MIN_LEASE_SECONDS <= self.lease_seconds <= MAX_LEASE_SECONDS:
+            raise ValueError(
+                f"lease {self.lease_seconds} is out of range: use {MIN_LEASE_SECONDS} to {MAX_LEASE_SECONDS} seconds"
+            )
 
     @property
     def most_at_once(self) -> int:
-        """How many handlers may run in a process, and some more."""
+        """How many handlers can run in a process at a time, with some to spare."""
         return self.concurrency + self.threads + self.isolated + MAX_TOGETHER + 64
 
     def to_json(self) -> dict[str, Any]:

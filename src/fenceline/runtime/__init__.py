@@ -1,12 +1,12 @@
-"""What clients, workers and servers have in common once they run: the way to the database, and what is done in turns.
+"""What clients, workers and servers share while they run: the way to the database, and the upkeep they take turns at.
 
-- `database.py`: `Database` sends calls, again where that is safe, over a pool (`pool.py`) of sessions set up in one way
-  (`session_settings.py`); `connections.py` runs a call on a connection that a user brought, `reconnecting.py` on one
-  that comes back until it is answered.
-- `listener.py` hears notifications, `alarms.py` slows down whoever follows a flood of them, `outcome_waiter.py` waits
-  for jobs to end.
-- `http_client.py` sends requests to a server, of runners and of commands, with their token (`http_token.py`) and
-  certificates (`http_tls.py`). `outage.py` tells of a connection that is lost, and of its return.
+- `database.py`: `Database` sends calls, again where that is safe, over a pool (`pool.py`) of sessions set up alike
+  (`session_settings.py`). `connections.py` runs a call on a connection that a user brought, `reconnecting.py` on one
+  that reconnects until the call is answered.
+- `listener.py` hears notifications, `alarms.py` slows down the reaction to a flood of them, `outcome_waiter.py` waits
+  for jobs to end, `lock_keeper.py` keeps the locks of `app.lock`.
+- `http_client.py` sends the requests of runners and commands to a server, with their token (`http_token.py`) and
+  certificates (`http_tls.py`). `outage.py` logs that a connection is lost, and that it is back.
 - `maintenance.py` does what is due, in every worker and server: sweeps, timers, `scheduler.py`, `retention.py`;
   `sender.py` sends messages to a backend.
 

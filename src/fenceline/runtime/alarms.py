@@ -1,22 +1,22 @@
-"""What a notification is worth: a hint. Anybody who may connect can send one, with any payload.
+"""A notification is only a hint: anybody who may connect can send one, with any payload.
 
-So whoever hears one asks the database, and whoever was called for nothing many times in a row follows the next ones
-more slowly. Polling, which nobody can forge, goes on beside it.
+So a listener always asks the database, and after many false alarms in a row it follows further ones more slowly.
+Polling, which nobody can forge, goes on all the while.
 """
 
 from dataclasses import dataclass
 
-#: In a fleet another worker is often quicker, so some calls in vain are nothing strange.
+#: Some are normal: in a fleet another worker is often quicker.
 FREE_ALARMS = 10
 STEP_SECONDS = 0.01
 MAX_SECONDS = 0.25
-#: Of a bigint.
+#: The most that a bigint has.
 MAX_DIGITS = 19
 
 
 @dataclass(slots=True)
 class FalseAlarms:
-    """Notifications in a row after which there was nothing to be found."""
+    """How many notifications in a row led to nothing."""
 
     in_a_row: int = 0
 
@@ -25,10 +25,10 @@ class FalseAlarms:
 
     @property
     def pause_seconds(self) -> float:
-        """How long to wait before the next one is followed."""
+        """How long to wait before following the next one."""
         return min(MAX_SECONDS, STEP_SECONDS * max(0, self.in_a_row - FREE_ALARMS))
 
 
 def read_ids(payload: str) -> set[int]:
-    """The job ids of a payload, joined by commas; whatever else there is, is passed over."""
+    """The job ids in a payload, separated by commas; anything else in it is ignored."""
     return {int(part) for part in payload.split(",") if part.isdecimal() and len(part) <= MAX_DIGITS}

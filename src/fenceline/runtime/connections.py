@@ -1,17 +1,18 @@
 """Runs a call on a connection that the caller brought, inside the caller's transaction.
 
-Drivers are told by the names of their classes, so that none of them has to be installed, or imported, for the others
-to work.
+Drivers are recognised by the names of their classes, so none of them has to be installed or imported for the others to
+work.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 from fenceline.database.call import Call
 from fenceline.database.decoding import Row
 from fenceline.database.failures import schema_problem
-from fenceline.errors import refusal
+from fenceline.errors.sqlstates import refusal
 
 T = TypeVar("T")
 Family = Literal["asyncpg", "psycopg", "async psycopg", "sqlalchemy", "async sqlalchemy", "django"]
@@ -41,7 +42,7 @@ def family_of(connection: Any) -> Family:
         if family is not None and (family != "django" or connection.vendor == "postgresql"):
             return family
     raise TypeError(
-        f"a {_name_of(connection)} cannot be used as connection: pass an "
+        f"{_name_of(connection)} cannot be used as connection: pass an "
         "asyncpg or psycopg connection, a SQLAlchemy Connection or Session, or a PostgreSQL connection of Django"
     )
 
@@ -51,7 +52,7 @@ def blocking_family_of(connection: Any) -> Family:
     family = family_of(connection)
     if family not in _BLOCKING:
         raise TypeError(
-            f"a {_name_of(connection)} is async and cannot be used from blocking code: use the async verbs, or a "
+            f"{_name_of(connection)} is async and cannot be used from blocking code: use the async verbs, or a "
             "blocking connection"
         )
     return family
@@ -62,7 +63,7 @@ def async_family_of(connection: Any) -> Family:
     family = family_of(connection)
     if family in _BLOCKING:
         raise TypeError(
-            f"a {_name_of(connection)} is blocking and cannot be used from async code: use the verbs under `.sync`, or "
+            f"{_name_of(connection)} is blocking and cannot be used from async code: use the verbs under `.sync`, or "
             "an async connection"
         )
     return family
@@ -73,7 +74,7 @@ def _name_of(connection: Any) -> str:
 
 
 def _unwrapped(connection: Any) -> Any:
-    """The connection itself, of the one that `ctx.transaction()` gives out."""
+    """The connection behind the one that `ctx.transaction()` hands out."""
     return getattr(connection, "__wrapped__", connection)
 
 
@@ -82,7 +83,7 @@ def _start(connection: Any, call: Call[Any], family: Family) -> Any:
     match family:
         case "asyncpg":
             return connection.fetch(call.sql, *call.parameters)
-        # Tuples whatever the connection's own row factory is: decoders read by position.
+        # Tuples, whatever row factory the connection has: decoders read by position.
         case "psycopg":
             from psycopg import RawCursor, rows
 
@@ -106,12 +107,11 @@ def _named(call: Call[Any]) -> dict[str, Any]:
     return {f"p{n}": value for n, value in enumerate(call.parameters, start=1)}
 
 
-def run_blocking(connection: Any, call: Call[T]) -> T:
-    """Run a call on a blocking connection."""
-    connection = _unwrapped(connection)
-    family = blocking_family_of(connection)
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Turn a driver's error into ours, where we know what it means."""
     try:
-        return call.decode(_start(connection, call, family).fetchall())
+        yield
     except Exception as error:
         refused = refusal(error) or schema_problem(error)
         if refused is None:
@@ -119,11 +119,19 @@ def run_blocking(connection: Any, call: Call[T]) -> T:
         raise refused from error
 
 
+def run_blocking(connection: Any, call: Call[T]) -> T:
+    """Run a call on a blocking connection."""
+    connection = _unwrapped(connection)
+    family = blocking_family_of(connection)
+    with _translated_errors():
+        return call.decode(_start(connection, call, family).fetchall())
+
+
 async def run(connection: Any, call: Call[T]) -> T:
     """Run a call on an async connection."""
     connection = _unwrapped(connection)
     family = async_family_of(connection)
-    try:
+    with _translated_errors():
         answer = await _start(connection, call, family)
         rows: Sequence[Row]
         match family:
@@ -134,8 +142,3 @@ async def run(connection: Any, call: Call[T]) -> T:
             case _:
                 rows = answer.fetchall()
         return call.decode(rows)
-    except Exception as error:
-        refused = refusal(error) or schema_problem(error)
-        if refused is None:
-            raise
-        raise refused from error

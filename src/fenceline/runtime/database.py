@@ -1,9 +1,9 @@
-"""The way to the database: one `Database` per event loop, with a small pool, and one place for all who wait for jobs.
+"""The way to the database: one `Database` per event loop, with a small pool and one place to wait for jobs.
 
-Database away: a call is repeated only where that is safe, which is before anything was sent, or when the call itself
-is repeatable (reads; an enqueue with an idempotency key). Otherwise the caller is told that the outcome is unknown. A
-call that the database undid or refused for a reason that passes (a deadlock, a failover, a full disk) is sent again
-too, for some seconds.
+When the connection is lost, a call is repeated only if that is safe: nothing was sent yet, or the call itself is
+repeatable (reads; an enqueue with an idempotency key). Otherwise the caller learns that the outcome is unknown. A call
+that the database rolled back or refused for a passing reason (a deadlock, a failover, a full disk) is also repeated,
+for a few seconds.
 """
 
 import asyncio
@@ -15,11 +15,12 @@ from fenceline.database import failures
 from fenceline.database.call import Call, RunCall
 from fenceline.database.dsn import Source
 from fenceline.database.sealing import with_codec
-from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable, FencelineError, refusal
+from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable, FencelineError
+from fenceline.errors.sqlstates import refusal
 from fenceline.model.job import JobOutcome
 from fenceline.model.sealed import Codec
 from fenceline.runtime import connections, session_settings
-from fenceline.runtime.lock_block import Block
+from fenceline.runtime.lock_block import OutsideBlock
 from fenceline.runtime.lock_keeper import HeldLock, LockKeeper
 from fenceline.runtime.outcome_waiter import OutcomeWaiter
 from fenceline.runtime.pool import Pool
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Waits between tries, each with jitter: about six seconds in all, enough for a restart or a failover's end.
+# Seconds between tries, with jitter: about six in all, enough for a restart or the end of a failover.
 PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
 CONNECT_SECONDS = 10.0
 
@@ -51,9 +52,8 @@ class Database:
         patient: bool = True,
         enqueued: "Callable[[Database], Awaitable[None]] | None" = None,
     ) -> None:
-        """`settings`: of every session at the server, beside those of `session_settings.EVERY`. `patient`: a statement
-        that gave up, because it would have had to wait too long, is sent again; else that raises DatabaseBusy.
-        `enqueued`: is awaited when an enqueue has been committed.
+        """`settings`: of every session, on top of `session_settings.EVERY`. `patient`: repeat a statement that gave up
+        waiting, rather than raise DatabaseBusy. `enqueued`: awaited after an enqueue is committed.
         """
         self._enqueued = enqueued
         self.sender: Sender | None = None
@@ -76,18 +76,18 @@ class Database:
 
     @property
     def is_pooled(self) -> bool:
-        """Whether a pooler stands between; known once there has been a connection."""
+        """Whether there is a pooler in between; known after the first connection."""
         return bool(self._is_pooled)
 
     def limit_transactions(self, most: int) -> None:
-        """Have at most so many transactions of handlers at a time; the others wait."""
+        """Allow at most so many transactions of handlers at a time; others wait."""
         self._transactions.retire()
         self._transactions = Pool(self.connect, most)
 
     def share(self, most: int, overflow: RunCall) -> None:
-        """Have at most so many connections in all, for a worker process: transactions of handlers take their turns on
-        them, and calls too while there is room, else they go by way of `overflow`. So a call from within a transaction
-        waits for no transaction. Who waits for jobs to end is told by `on_ended`: another connection listens already.
+        """Use at most so many connections in all, for a worker process: transactions of handlers take turns on them, as
+        do calls while one is free; otherwise calls go to `overflow`. So a call made inside a transaction never waits
+        for a transaction. Waiters for jobs are woken by `on_ended`, since another connection listens already.
         """
         self._pool.retire()
         self._transactions.retire()
@@ -127,7 +127,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def _judge(self, error: Exception, call: Call[T], *, sent: bool) -> None:
-        """Return when the call may be sent again; raise what else there is to say."""
+        """Return if the call may be sent again; otherwise raise what went wrong."""
         refused = refusal(error)
         if refused is not None:
             raise refused from error
@@ -155,20 +155,20 @@ class Database:
         return DatabaseUnavailable(f"the database cannot be reached: {error}. {tried}")
 
     def transaction_connection(self) -> "AbstractAsyncContextManager[Connection]":
-        """A connection for a block of user code. Not of the pool that calls use: they may come from within the block,
-        and if all connections were taken by such blocks, each would wait for another's.
+        """A connection for a block of user code. It is not from the pool that calls use: calls may be made inside the
+        block, and if such blocks held all connections, each would wait for another.
         """
         return self._transactions.connection()
 
     async def take_transaction_place(self) -> None:
-        """Wait for the place of a connection that a blocking handler makes itself."""
+        """Reserve room for a connection that a blocking handler opens itself."""
         await self._transactions.take_place()
 
     async def leave_transaction_place(self) -> None:
         self._transactions.leave_place()
 
     async def pause(self, seconds: float) -> None:
-        """Let a moment pass."""
+        """Sleep."""
         await asyncio.sleep(seconds)
 
     async def wait(self, job_id: int, timeout: float | None) -> JobOutcome | None:
@@ -176,31 +176,29 @@ class Database:
         return await self._waiter.wait(job_id, timeout)
 
     async def wait_all(self, job_ids: Sequence[int], timeout: float | None) -> list[JobOutcome | None]:
-        """How jobs ended, once all have; as `wait`."""
+        """How jobs ended, once all of them have. See `wait`."""
         async with asyncio.timeout(timeout):
             return await asyncio.gather(*(self._waiter.wait(job_id, None) for job_id in job_ids))
 
-    async def take_lock(
-        self, block: Block, holding: list[str], *, tenant: str, timeout: float | None, lease_seconds: float
-    ) -> HeldLock:
-        """Hold a lock outside handlers, until it is released: see `LockKeeper`."""
-        return await self._locks.take(block, holding, tenant=tenant, timeout=timeout, lease_seconds=lease_seconds)
+    async def take_lock(self, block: OutsideBlock, holding: list[str]) -> HeldLock:
+        """Hold a lock outside handlers until it is released: see `LockKeeper`."""
+        return await self._locks.take(block, holding)
 
-    async def release_lock(self, block: Block) -> bool:
-        """Whether it was still held."""
+    async def release_lock(self, block: OutsideBlock) -> bool:
+        """Returns whether it was still held."""
         return await self._locks.release(block)
 
     @property
     def where(self) -> str:
-        """Which database it is, for people: without a password."""
+        """The database, for people: without its password."""
         return self._source.describe()
 
     async def connect(self, settings: session_settings.Settings | None = None) -> "Connection":
-        """A new connection to a database whose schema fits this program; `settings` beside its own."""
+        """A new connection, after a check that the schema fits this program; `settings` on top of its own."""
         wanted = {**self._settings, **(settings or {})}
         if self._checked:
             return await self._open(wanted)
-        # A migration of the embedded database must not be hurried by them, so the first session gets them afterwards.
+        # Timeouts must not cut off a migration of the embedded database, so the first session is set up afterwards.
         connection = await self._open({})
         try:
             if self._is_pooled is None:
@@ -226,9 +224,9 @@ class Database:
         connection: Connection = await asyncpg.connect(
             dsn,
             timeout=CONNECT_SECONDS,
-            # A pooler refuses a connection that asks for any other setting.
+            # A pooler refuses connections that ask for any other setting.
             server_settings={"application_name": "fenceline", **({} if self._is_pooled else self._known(settings))},
-            # A pooler may hand every transaction to another session, where a named statement is missing or another's.
+            # A pooler may give each transaction another session, where a prepared statement is missing or differs.
             statement_cache_size=0 if self._is_pooled else 100,
         )
         session_settings.keep_alive(connection)
@@ -238,8 +236,8 @@ class Database:
         return {name: value for name, value in settings.items() if name not in self._unknown_settings}
 
     async def _check(self, connection: "Connection") -> None:
-        # An embedded database belongs to this program, so it is brought up to date on first use. Elsewhere a migration
-        # is a deliberate act.
+        # An embedded database belongs to this program, so it is migrated on first use. Elsewhere that is a deliberate
+        # act.
         from fenceline.database.migrate import check_schema, migrate  # noqa: PLC0415 - keeps `import fenceline` quick
 
         if self._is_pooled:

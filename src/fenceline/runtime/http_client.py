@@ -1,7 +1,7 @@
-"""Requests to the server, of runners and of commands; refusals become the exceptions that SQL callers get.
+"""Requests of runners and commands to the server. Refusals become the exceptions that callers over SQL get.
 
-`ask` goes on until it is answered. Every request of a runner is safe to repeat: a claim by its request id, a finish
-because an exact repeat is answered like the first, log lines by their offset, the rest by nature.
+`ask` repeats a request until it is answered. Every request of a runner is safe to repeat: a claim because of its
+request id, a finish because an exact repeat gets the same answer, log lines because of their offset, and so on.
 """
 
 import asyncio
@@ -14,7 +14,8 @@ from uuid import UUID
 import httpx
 from pydantic_core import from_json
 
-from fenceline.errors import FencelineError, RefusedError, refused_over_http
+from fenceline.errors import FencelineError, RefusedError
+from fenceline.errors.sqlstates import refused_over_http
 from fenceline.runtime.http_tls import RunnerTls
 from fenceline.runtime.http_token import Token
 from fenceline.runtime.outage import Outage
@@ -29,7 +30,7 @@ MAX_CONNECTIONS = 50
 
 
 class ServerAway(FencelineError):
-    """The server cannot be reached, or cannot answer now. What was asked may or may not have been done."""
+    """The server cannot be reached, or cannot answer now. The request may or may not have been carried out."""
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class ServerAway(FencelineError):
         problem: Mapping[str, Any] | None = None,
         retry_after: float | None = None,
     ) -> None:
-        """`status`: of an answer, such as "503 Service Unavailable"; `problem`: what it says, if it is one of ours."""
+        """`status`: such as "503 Service Unavailable", if it answered; `problem`: the body, if it is one of ours."""
         super().__init__(message)
         self.status = status
         self.problem = problem
@@ -47,11 +48,11 @@ class ServerAway(FencelineError):
 
 
 class TokenRefused(FencelineError):
-    """The token is unknown, expired or revoked, or may not run jobs: nothing can be done with it."""
+    """The token is unknown, expired or revoked, or may not run jobs."""
 
 
 class ServerTooOld(FencelineError):
-    """The server is of a release before the runner's: it does not know what the runner asks for."""
+    """The server is older than the runner and does not know its requests."""
 
 
 class Client:
@@ -84,7 +85,7 @@ class Client:
         attempt_id: UUID | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> Any:
-        """The answer, however long the server is away. Raises RefusedError, TokenRefused."""
+        """The answer, however long the server is unreachable. Raises RefusedError, TokenRefused."""
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -109,7 +110,7 @@ class Client:
         attempt_id: UUID | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> Any:
-        """One try. Raises ServerAway too."""
+        """As `ask`, but tries once and raises ServerAway."""
         named = {} if attempt_id is None else {"Fenceline-Attempt": str(attempt_id)}
         timeout = httpx.Timeout(answer_seconds, connect=min(self._connect_seconds, answer_seconds), pool=None)
         try:
@@ -130,7 +131,7 @@ class Client:
 
 
 def read_answer(response: httpx.Response) -> Any:
-    """What the server said. Raises RefusedError, TokenRefused, ServerAway."""
+    """The body of a response. Raises RefusedError, TokenRefused, ServerAway."""
     if response.is_success:
         return from_json(response.content) if response.content else None
     problem: Mapping[str, Any] = {}

@@ -1,4 +1,4 @@
-"""TLS of a runner: whose servers it believes, and the certificate that it shows them."""
+"""TLS of a runner: which servers it trusts, and the certificate it presents."""
 
 import ssl
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _VARIABLE = "FENCELINE_RUNNER_TLS_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerTls:
-    """PEM files. `ca`: instead of the system's authorities; `cert` and `key`: for a server that asks for them."""
+    """PEM files. `ca` replaces the system's authorities; `cert` and `key` are for servers that ask for them."""
 
     ca: str | None = None
     cert: str | None = None
@@ -21,7 +21,7 @@ class RunnerTls:
             raise ValueError("--tls-cert and --tls-key are given together")
 
     def context(self) -> ssl.SSLContext:
-        """Raises OSError (ssl.SSLError is one) when a file cannot be read or does not fit."""
+        """Raises OSError (such as ssl.SSLError) if a file cannot be read or used."""
         context = ssl.create_default_context(cafile=self.ca)
         if self.cert is not None:
             context.load_cert_chain(self.cert, self.key)

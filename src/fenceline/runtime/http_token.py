@@ -1,4 +1,4 @@
-"""The runner's token: given, or in a file that may change while the runner runs."""
+"""The runner's token: given as text, or in a file that may change while the runner runs."""
 
 import asyncio
 import logging
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.runner")
 
-#: Before a rotation that failed is tried again.
+#: How long after a failed rotation it is tried again.
 PAUSE_SECONDS = 60.0
 OVERLAP_SECONDS = 300
 
 
 class Token(httpx.Auth):
-    """Signs every request with the token as it is now: whoever rotates it writes the file, and others read it anew."""
+    """Adds the current token to every request. The process that rotates it writes the file, others read it again."""
 
     def __init__(self, text: str, path: Path | None = None) -> None:
-        """`path`: where the text was read from."""
+        """`path`: the file that the text was read from."""
         self._text = text
         self.path = path
         self._seen = self._stamp()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Token":
-        """As `to_environment` wrote it."""
+        """The inverse of `to_environment`."""
         path = environment.get("FENCELINE_TOKEN_FILE")
         return cls(environment["FENCELINE_TOKEN"], Path(path) if path else None)
 
@@ -48,11 +48,11 @@ class Token(httpx.Auth):
                 self._text = self.path.read_text().strip() or self._text
                 self._seen = stamp
             except OSError as error:
-                log.warning("%s cannot be read (%s): going on with the token from before", self.path, error)
+                log.warning("%s cannot be read (%s): going on with the previous token", self.path, error)
         return self._text
 
     def replace(self, text: str) -> None:
-        """The token is another from now on."""
+        """Use another token from now on."""
         self._text = text
         if self.path is not None:
             write_secret(self.path, text)
@@ -60,7 +60,7 @@ class Token(httpx.Auth):
 
     @property
     def age_seconds(self) -> float:
-        """How long ago its file was written."""
+        """The age of its file."""
         return 0.0 if self.path is None else max(time.time() - self.path.stat().st_mtime, 0.0)
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
@@ -78,7 +78,7 @@ class Token(httpx.Auth):
 
 
 class Rotation:
-    """Trades the token for a new one from time to time, and keeps that in the file."""
+    """Exchanges the token for a new one from time to time, and writes that to the file."""
 
     def __init__(self, client: "Client", token: Token, *, every_seconds: float) -> None:
         if token.path is None:
@@ -99,7 +99,7 @@ class Rotation:
             await asyncio.sleep(self._every_seconds)
 
     async def run_once(self) -> None:
-        """One trade. A file that cannot be written is found out before the old token is given away."""
+        """One exchange, after a check that the file can be written: the old token ends with it."""
         path = self._token.path
         if path is not None and not os.access(path.parent, os.W_OK):
             raise PermissionError(f"{path} cannot be written")

@@ -1,8 +1,8 @@
-"""Hears notifications on a connection of its own, and makes sure that it can hear.
+"""Listens for notifications on a connection of its own, and checks that they arrive.
 
-Half-open sockets and poolers in transaction mode look alike: LISTEN succeeds and nothing ever comes. So a canary is
-sent from time to time, over another connection: one that notifies itself hears itself even behind a pooler. Whether
-it hears or not, workers poll: a notification only makes it quicker.
+A half-open socket and a pooler in transaction mode look alike: LISTEN succeeds, and nothing ever arrives. So a canary
+is sent from time to time, over another connection: a session that notifies itself hears itself even behind a pooler.
+Workers poll in any case; notifications only make them quicker.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from fenceline.database import calls
 from fenceline.database.call import Call
+from fenceline.runtime.waiting import wait_for_event
 
 if TYPE_CHECKING:
     from fenceline.runtime.pool import Connection
@@ -23,7 +24,7 @@ log = logging.getLogger("fenceline.listener")
 
 CANARY_SECONDS = 30.0
 HEARD_WITHIN_SECONDS = 3.0
-#: Two silences in a row on fresh connections mean that notifications cannot come here; then it is tried rarely.
+#: If two new connections in a row stay silent, notifications cannot get here: try only rarely from then on.
 DEAF_AFTER = 2
 DEAF_SECONDS = 600.0
 
@@ -38,8 +39,8 @@ class Listener:
         send: Callable[[Call[None]], Awaitable[None]],
         turn: asyncio.Lock | None = None,
     ) -> None:
-        """`send` runs a call on another connection than the one that listens. `turn`: of a connection that others use
-        too, held for every statement on it; it is theirs to make anew.
+        """`send` runs a call on a connection other than the one that listens. `turn`: the lock of a connection that
+        others use too, held for every statement; reconnecting is their business.
         """
         self._turn = turn or asyncio.Lock()
         self._connect = connect
@@ -60,10 +61,10 @@ class Listener:
             try:
                 connection = await self._connect()
                 await self._listen(connection)
-                self._on_connect()  # what was committed while nobody listened
+                self._on_connect()  # to catch up with what was committed meanwhile
                 await self._stay(connection)
                 pause = 0.1
-            except Exception as error:  # noqa: BLE001 - whoever listens can do without, but not without its other loops
+            except Exception as error:  # noqa: BLE001 - losing the listener must not end the other loops
                 log.warning("listener: connection lost (%s: %s), polling meanwhile", type(error).__name__, error)
             finally:
                 if connection is not None:
@@ -82,22 +83,18 @@ class Listener:
         return lambda _connection, _pid, _channel, payload: on_notify(str(payload))
 
     async def _stay(self, connection: "Connection") -> None:
-        """Until the connection breaks, or nothing is heard on it."""
+        """Return when the connection breaks, or nothing arrives on it."""
         closed = asyncio.Event()
         connection.add_termination_listener(lambda _connection: closed.set())
         while not connection.is_closed():
             self._heard.clear()
             await self._send(calls.workers.send_canary(uuid4().hex))
-            try:
-                async with asyncio.timeout(HEARD_WITHIN_SECONDS):
-                    await self._heard.wait()  # anybody's canary proves that the line is open
-            except TimeoutError:
+            # Anybody's canary proves that notifications arrive.
+            if not await wait_for_event(self._heard, HEARD_WITHIN_SECONDS):
                 await self._go_deaf(connection)
                 return
             self._silences = 0
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CANARY_SECONDS):
-                    await closed.wait()
+            await wait_for_event(closed, CANARY_SECONDS)
 
     async def _go_deaf(self, connection: "Connection") -> None:
         self._silences += 1
@@ -105,4 +102,4 @@ class Listener:
             log.warning("listener: notifications do not arrive here (behind a pooler?), polling instead")
         with contextlib.suppress(Exception):
             async with asyncio.timeout(1.0), self._turn:
-                await connection.execute("unlisten *")  # as good as it gets: the pooler may pick another session
+                await connection.execute("unlisten *")  # the best we can do: the pooler may pick another session

@@ -1,4 +1,4 @@
-"""Blocks that hold a named lock or wait for one, as both `ctx.lock` and `app.lock` see them."""
+"""Blocks that hold a named lock or wait for one: `ctx.lock` and `app.lock`."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,26 +8,36 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from fenceline.errors import InvalidOption
+from fenceline.runtime.waiting import wait_for_event
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One `with ctx.lock(…)` or `with app.lock(…)`; the database knows it by its owner."""
+    """One `with ctx.lock(…)` or `with app.lock(…)`. The database knows it by its `owner`."""
 
     namespace: str
     name: str
     owner: str = field(default_factory=lambda: str(uuid4()))
 
 
-def named_block(namespace: str, id: object) -> Block:
-    """A block of `app.lock`. Raises InvalidOption."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideBlock(Block):
+    """A block of `app.lock`, which has a lease of its own."""
+
+    tenant: str
+    timeout: float | None
+    lease_seconds: float
+
+
+def lock_name(namespace: str, id: object) -> str:
+    """The name of a lock of `app.lock`. Raises InvalidOption."""
     if not isinstance(id, str | int) or isinstance(id, bool):
         raise InvalidOption(f"lock {namespace} {id!r} has no name: use a text or a whole number")
-    return Block(namespace, str(id))
+    return str(id)
 
 
-#: The blocks around this one. Tasks that are started inside a block inherit it, and the block cannot end before it has
-#: awaited them; so these are the locks that a wait in here keeps.
+#: The blocks around the running code: the locks that stay held while it waits for another. Tasks started inside a block
+#: inherit them, and the block does not end before it has awaited its tasks.
 _around: ContextVar[tuple[Block, ...]] = ContextVar("fenceline_locks", default=())
 
 
@@ -41,24 +51,21 @@ def inside(block: Block) -> Iterator[None]:
 
 
 def holding() -> list[str]:
-    """The owners of the blocks around here."""
+    """The owners of the blocks around the running code."""
     return [block.owner for block in _around.get()]
 
 
 class Turns:
-    """Blocks of this process that wait for their turn."""
+    """The blocks of this process that wait for their turn."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Event] = {}
 
     async def wait(self, owner: str, seconds: float) -> None:
-        """Until it is the block's turn, or so many seconds have passed."""
+        """Wait until it is the block's turn, at most so many seconds."""
         event = self._waiting[owner] = asyncio.Event()
         try:
-            async with asyncio.timeout(seconds):
-                await event.wait()
-        except TimeoutError:
-            pass
+            await wait_for_event(event, seconds)
         finally:
             del self._waiting[owner]
 

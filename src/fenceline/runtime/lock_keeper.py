@@ -1,11 +1,10 @@
-"""Locks of code outside handlers: taken by the database (function take_outside_lock), kept alive here.
+"""Locks for code outside handlers (`app.lock`): the database takes them (take_outside_lock), this keeps them alive.
 
-Each block has a lease of its own. One task renews those of all blocks of an event loop, so a block that is busy with
-something else keeps its lock, and one whose process is gone loses it when the lease is over.
+Each block has its own lease. One task renews the leases of all blocks of an event loop, so a busy block keeps its lock,
+and a block whose process has died loses it when the lease ends.
 """
 
 import asyncio
-import contextlib
 import logging
 import time
 from dataclasses import dataclass
@@ -13,21 +12,22 @@ from dataclasses import dataclass
 from fenceline.database import calls
 from fenceline.database.call import RunCall
 from fenceline.errors import MAX_SECONDS, FencelineError, InvalidOption, LockLost, LockTimeout
-from fenceline.runtime.lock_block import Block, Turns
+from fenceline.runtime.lock_block import Block, OutsideBlock, Turns
+from fenceline.runtime.waiting import wait_for_event
 
 log = logging.getLogger("fenceline.locks")
 
-#: Nobody is notified here: the line is asked about again after these, the last one repeated.
+#: There are no notifications here: seconds until it is asked again, the last one repeated.
 PAUSES = (0.02, 0.1, 0.25, 0.5)
-#: Of its lease, after which a block is renewed: a renewal may fail twice.
+#: The part of a lease after which it is renewed: two renewals may fail.
 RENEW_AT = 1 / 3
-#: What could not be renewed now is tried again after so long.
+#: Seconds until a failed renewal is tried again.
 BUSY_SECONDS = 0.2
 
 
 @dataclass(slots=True)
 class Lease:
-    """Of one block, by the monotonic clock of this process: counted from before each renewal was asked for."""
+    """The lease of one block, by this process's monotonic clock, counted from before each renewal was sent."""
 
     seconds: float
     renewed_at: float
@@ -45,8 +45,8 @@ class Lease:
 class HeldLock:
     """A lock that a block holds: `async with app.lock(…) as lock`.
 
-    `token` is its fencing token, higher than that of every block of `app.lock` that had the lock before: give it to
-    whatever can refuse an older one.
+    `token` is its fencing token, higher than that of every earlier block of `app.lock`: pass it to whatever can refuse
+    an older one.
     """
 
     __slots__ = ("_lease", "name", "namespace", "token")
@@ -59,11 +59,11 @@ class HeldLock:
 
     @property
     def lost(self) -> bool:
-        """Whether somebody else may have the lock by now. Asks nobody: it was told so, or the lease is over."""
+        """Whether somebody else may have the lock by now: a renewal was refused, or the lease is over. Does no I/O."""
         return self._lease.is_over
 
     def raise_if_lost(self) -> None:
-        """Raises LockLost. Call it before what must not happen twice."""
+        """Raises LockLost. Call it before anything that must not happen twice."""
         if self.lost:
             raise lost_error(self)
 
@@ -75,20 +75,15 @@ def lost_error(lock: HeldLock) -> LockLost:
     )
 
 
-def check_timeout(timeout: float | None) -> None:
-    if timeout is not None and not 0 <= timeout <= MAX_SECONDS:
-        raise InvalidOption(f"timeout={timeout!r} is out of range: use 0 to {MAX_SECONDS} seconds, or None")
-
-
-def seconds_left(block: Block, timeout: float | None, began_at: float) -> float:
-    """Until a wait is given up. Raises LockTimeout."""
-    if timeout is None:
+def seconds_left(block: OutsideBlock, began_at: float) -> float:
+    """Until the wait is given up. Raises LockTimeout."""
+    if block.timeout is None:
         return MAX_SECONDS
-    left = began_at + timeout - time.monotonic()
+    left = began_at + block.timeout - time.monotonic()
     if left <= 0:
         raise LockTimeout(
-            f"lock {block.namespace} {block.name!r} could not be taken within {timeout:g} s: `fenceline locks` shows "
-            "who holds it and who waits"
+            f"lock {block.namespace} {block.name!r} could not be taken within {block.timeout:g} s: `fenceline locks` "
+            "shows who holds it and who waits"
         )
     return left
 
@@ -102,34 +97,33 @@ class LockKeeper:
         self._changed = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
 
-    async def take(
-        self, block: Block, holding: list[str], *, tenant: str, timeout: float | None, lease_seconds: float
-    ) -> HeldLock:
+    async def take(self, block: OutsideBlock, holding: list[str]) -> HeldLock:
         """Wait until the lock is held. Raises LockTimeout, LockCycle, InvalidName, InvalidOption."""
-        check_timeout(timeout)
+        if block.timeout is not None and not 0 <= block.timeout <= MAX_SECONDS:
+            raise InvalidOption(f"timeout={block.timeout!r} is out of range: use 0 to {MAX_SECONDS} seconds, or None")
         began_at = time.monotonic()
         call = calls.locks.take_outside_lock(
             block.namespace,
             block.name,
-            tenant=tenant,
+            tenant=block.tenant,
             owner=block.owner,
             holding=holding,
-            lease_seconds=lease_seconds,
+            lease_seconds=block.lease_seconds,
             actor=self._actor,
         )
         tries = 0
         try:
             while True:
-                lease = Lease(lease_seconds, time.monotonic())
+                lease = Lease(block.lease_seconds, time.monotonic())
                 token = await self._run(call)
                 if token is not None:
                     self._keep(block.owner, lease)
                     return HeldLock(block, token, lease)
                 pause = PAUSES[min(tries, len(PAUSES) - 1)]
-                await self._turns.wait(block.owner, min(pause, seconds_left(block, timeout, began_at)))
+                await self._turns.wait(block.owner, min(pause, seconds_left(block, began_at)))
                 tries += 1
         except BaseException:
-            await self.release(block)  # the place in the line
+            await self.release(block)  # its place in the queue
             raise
 
     def _keep(self, owner: str, lease: Lease) -> None:
@@ -139,7 +133,7 @@ class LockKeeper:
             self._keeping = asyncio.create_task(self._renew(), name="fenceline locks")
 
     async def release(self, block: Block) -> bool:
-        """Whether the block's lease had not been ended. Where the database cannot be told, the lock ends with it."""
+        """Returns whether the lock was still held. If the database cannot be reached, the lock ends with its lease."""
         lease = self._leases.pop(block.owner, None)
         try:
             held, following = await self._run(calls.locks.release_outside_lock(block.owner))
@@ -160,9 +154,7 @@ class LockKeeper:
             self._changed.clear()
             seconds = min(lease.renew_at for lease in self._leases.values()) - time.monotonic()
             if seconds > 0:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(seconds):
-                        await self._changed.wait()  # there may be one with a shorter lease now
+                await wait_for_event(self._changed, seconds)  # a new block may have a shorter lease
             else:
                 await self._renew_all()
 
@@ -170,16 +162,16 @@ class LockKeeper:
         asked_at = time.monotonic()
         leases = dict(self._leases)
         try:
-            words = await self._run(calls.locks.keep_outside_locks(list(leases)))
+            answers = await self._run(calls.locks.keep_outside_locks(list(leases)))
         except FencelineError as error:
             log.warning("the leases of %s locks were not renewed: %s", len(leases), error)
-            words = dict.fromkeys(leases, "busy")
+            answers = dict.fromkeys(leases, "busy")
         for owner, lease in leases.items():
-            match words.get(owner):
+            match answers.get(owner):
                 case None:
                     lease.renewed_at = asked_at
                 case "lost":
                     lease.is_ended = True
                     self._leases.pop(owner, None)
-        if words:
+        if answers:
             await asyncio.sleep(BUSY_SECONDS)

@@ -1,7 +1,7 @@
-"""The fleet's maintenance, done by whoever gets there first: every worker and every server runs it.
+"""The fleet's maintenance: every worker and every server runs it, and whoever comes first does the work.
 
-One statement (`fenceline.maintain`) does what is due, once per interval for the whole fleet however many ask. What
-takes longer is seen to about once a minute, in transactions of its own: partitions, and what is past its retention.
+One statement (`fenceline.maintain`) does what is due, once per interval for the whole fleet however many ask. Slower
+work, on partitions and retention, is done about once a minute in transactions of its own.
 """
 
 import asyncio
@@ -22,38 +22,37 @@ MAINTENANCE_SECONDS = 1.0
 #: Timers that are due within so long of each other are promoted together.
 TIMER_SECONDS = 0.05
 UPKEEP_SECONDS = 60.0
-#: Of every second, for as long as there is something to forget.
+#: How much of every second goes to deleting expired jobs, while there are any.
 RETENTION_SECONDS = 0.25
 
 
 class Maintenance:
-    """`call` runs a statement; it may take its time, so it should not be one that others wait for. It raises
-    DatabaseBusy rather than wait for somebody's open transaction: the rest goes on, and that comes again.
+    """`call` runs a statement, perhaps a slow one, so it should use a connection that nobody else waits for. It raises
+    DatabaseBusy rather than wait for an open transaction: the rest goes on, and that part is tried again later.
     """
 
     def __init__(self, call: RunCall) -> None:
         self._call = call
         self._scheduler = Scheduler(call)
         self._retention = Retention(call)
-        self._upkeep_at = 0.0  # the monotonic time of our next look
+        self._upkeep_at = 0.0  # by the monotonic clock
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again."""
+        """Run until cancelled. What fails is tried again."""
         interval = MAINTENANCE_SECONDS / 2
         while True:
             done = await self.try_once(interval)
-            # Somebody in the fleet has to; who did not get a turn looks less often.
+            # Somebody in the fleet has to; those who did not get a turn look less often.
             pause = (2 if done is None else 1) * MAINTENANCE_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311 - jitter
             interval = MAINTENANCE_SECONDS / 2
             if done is not None and done.next_seconds is not None and done.next_seconds < pause:
-                # A timer or a schedule is due before that: be there in time, and do not take our own last turn for a
-                # reason to wait.
+                # A timer or a schedule is due before that: be in time, and do not let our own last turn hold us up.
                 pause = max(done.next_seconds, 0.0) + TIMER_SECONDS
                 interval = TIMER_SECONDS / 2
             await asyncio.sleep(pause)
 
     async def try_once(self, interval_seconds: float = MAINTENANCE_SECONDS / 2) -> calls.upkeep.Maintained | None:
-        """As `run_once`, but what goes wrong is only told of: nobody's life depends on one turn."""
+        """As `run_once`, but errors are only logged: one missed turn does no harm."""
         try:
             return await self.run_once(interval_seconds)
         except DatabaseBusy as error:
@@ -74,7 +73,7 @@ class Maintenance:
         if done is not None and done.limits_tenants:
             await self._call(calls.upkeep.count_tenants())
         if time.monotonic() >= self._upkeep_at:
-            # After what is urgent.
+            # After everything urgent.
             self._upkeep_at = time.monotonic() + UPKEEP_SECONDS
             if await self._call(calls.upkeep.tidy_up(interval_seconds=UPKEEP_SECONDS)):
                 await self._call(calls.upkeep.create_partitions())

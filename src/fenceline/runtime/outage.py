@@ -1,11 +1,11 @@
-"""Tells of a connection that is lost and of its return: once each, however often is tried meanwhile."""
+"""Logs that a connection is lost, and that it is back: once each, however many tries there are in between."""
 
 import logging
 import time
 
 
 class Outage:
-    """Those who share it share an outage: the connections of one process to one database, say."""
+    """Connections that share one, such as those of a process to its database, log an outage once."""
 
     def __init__(self, what: str, log: logging.Logger) -> None:
         self._what = what
@@ -13,7 +13,7 @@ class Outage:
         self._since: float | None = None
 
     def begin(self, why: str) -> None:
-        """There is no answer, and it will be tried again."""
+        """No answer; the caller will try again."""
         if self._since is not None:
             self._log.debug("still no answer (%s), trying again", why)
             return
@@ -24,7 +24,7 @@ class Outage:
         )  # fmt: skip
 
     def end(self) -> None:
-        """There is an answer."""
+        """Answered."""
         if self._since is None:
             return
         seconds, self._since = round(time.monotonic() - self._since, 1), None

@@ -1,8 +1,8 @@
 """Waiting for jobs to end: any number of waiters share one connection and a few statements.
 
-A notification (`fenceline_ended`) brings the news at once; polling is the truth that makes it safe. The database is
-told which jobs are watched, because it notifies only where somebody waits. While nothing changes, one statement per
-second asks for all of them together. A listening connection that breaks is replaced; until then polling carries on.
+A notification (`fenceline_ended`) wakes them at once; polling makes it safe. The database is told which jobs are
+watched, because it notifies only if somebody waits. While nothing changes, one statement per second asks about all of
+them. A listening connection that breaks is replaced, and polling carries on until then.
 """
 
 import asyncio
@@ -10,32 +10,31 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from fenceline.database import calls
 from fenceline.database.call import RunCall
 from fenceline.errors import DatabaseUnavailable
 from fenceline.model.job import JobOutcome
 from fenceline.runtime.alarms import FalseAlarms, read_ids
+from fenceline.runtime.waiting import wait_for_event
 
 if TYPE_CHECKING:
     from fenceline.runtime.pool import Connection
 
-T = TypeVar("T")
-
 CHANNEL = "fenceline_ended"
 POLL_SECONDS = 1.0
-# A job may end just before the watch is visible to whoever ends it: one more look comes soon.
+# A job may end just before its worker can see the watch, so we soon look once more.
 SECOND_LOOK_SECONDS = 0.1
 WATCH_SECONDS = 60.0
-# A room nobody waits in gives its connection back after so long.
+# The connection is closed when nobody has waited for so long.
 LINGER_SECONDS = 10.0
 RECONNECT_SECONDS = 1.0
 
 
 class OutcomeWaiter:
     def __init__(self, run: RunCall, connect: "Callable[[], Awaitable[Connection]] | None") -> None:
-        """Without `connect` somebody else listens, and calls `on_notify`."""
+        """Without `connect`, somebody else listens and calls `on_notify`."""
         self._run = run
         self._connect = connect
         self._waiting: dict[int, set[asyncio.Future[JobOutcome | None]]] = {}
@@ -55,7 +54,7 @@ class OutcomeWaiter:
         self._waiting[job_id].add(future)
         if self._serving is None or self._serving.done():
             self._listening = asyncio.create_task(self._listen(), name="fenceline listener")
-            self._serving = asyncio.create_task(self._serve(self._listening), name="fenceline waiting room")
+            self._serving = asyncio.create_task(self._serve(self._listening), name="fenceline waiter")
         try:
             async with asyncio.timeout(timeout):
                 return await future
@@ -74,13 +73,13 @@ class OutcomeWaiter:
             await asyncio.wait(tasks)
 
     async def _serve(self, listening: asyncio.Task[None]) -> None:
-        # Nothing is awaited between the last look at the waiters and the end: who comes later finds the task done.
+        # Nothing is awaited between the last look at the waiters and the end, so latecomers find the task done.
         try:
             await self._answer_until_empty()
         except asyncio.CancelledError:
             self._fail(DatabaseUnavailable("the client was closed while the job was awaited"))
             raise
-        except Exception as error:  # noqa: BLE001 - it is theirs who wait
+        except Exception as error:  # noqa: BLE001 - it goes to those who wait
             self._fail(error)
         finally:
             listening.cancel()
@@ -96,13 +95,13 @@ class OutcomeWaiter:
         while self._connect is not None:
             lost = asyncio.Event()
             connection: Connection | None = None
-            # Without a listener the room goes on by polling, and that says what is wrong with the database.
+            # Without a listener polling goes on, and that reports what is wrong with the database.
             with contextlib.suppress(Exception):
                 try:
                     connection = await self._connect()
                     connection.add_termination_listener(lambda _connection, lost=lost: lost.set())
-                    await connection.add_listener(CHANNEL, self._on_ended)
-                    # What ended while nobody listened was told to nobody.
+                    await connection.add_listener(CHANNEL, lambda *message: self.on_notify(str(message[-1])))
+                    # Jobs that ended while nobody listened were not announced.
                     self._ended.update(self._waiting)
                     self._changed.set()
                     if not connection.is_closed():
@@ -112,11 +111,8 @@ class OutcomeWaiter:
                         connection.terminate()
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    def _on_ended(self, _connection: Any, _pid: int, _channel: str, payload: object) -> None:
-        self.on_notify(str(payload))
-
     def on_notify(self, payload: str) -> None:
-        """A notification: ids joined by commas."""
+        """A notification: ids separated by commas."""
         self._ended |= read_ids(payload)
         self._changed.set()
 
@@ -149,13 +145,9 @@ class OutcomeWaiter:
             if heard:
                 alarms.count(false=heard <= self._waiting.keys())
                 await asyncio.sleep(alarms.pause_seconds)
-            await self._rest(until=min(poll_at, second_looks[0][0]) if second_looks else poll_at)
+            rest_until = min(poll_at, second_looks[0][0]) if second_looks else poll_at
+            await wait_for_event(self._changed, max(0.0, rest_until - time.monotonic()))
             now = time.monotonic()
-
-    async def _rest(self, *, until: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.0, until - time.monotonic())):
-                await self._changed.wait()
 
     async def _answer(self, job_ids: list[int]) -> None:
         for job_id, outcome in (await self._run(calls.jobs.outcomes(job_ids))).items():

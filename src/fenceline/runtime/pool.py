@@ -1,7 +1,7 @@
 """A few connections to one database, kept open and handed out in turn.
 
 asyncpg's own pool sends a reset statement after every use, which doubles the round trips of a single enqueue. Our
-statements leave nothing behind on a connection, so this pool needs none.
+statements leave nothing behind on a connection, so this pool needs no reset.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ class Pool:
 
     @contextlib.asynccontextmanager
     async def connection(self) -> "AsyncIterator[Connection]":
-        """A connection of one's own for the block; thrown away when the block ends in the middle of a statement."""
+        """A connection for the block alone; closed if the block ends in the middle of a statement."""
         async with self._free:
             connection = self._take_idle() or await self._connect()
             try:
                 yield connection
             except asyncio.CancelledError:
-                # Cut off, the server would carry on with a statement that nobody waits for; closing stops it.
+                # If merely cut off, the server would carry on with a statement that nobody waits for; closing stops it.
                 with contextlib.suppress(Exception):
                     await connection.close(timeout=CLOSE_SECONDS)
                 connection.terminate()
@@ -55,7 +55,7 @@ class Pool:
         return self._free.locked()
 
     async def take_place(self) -> None:
-        """Take the place of a connection, for one that is made elsewhere; `leave_place` gives it back."""
+        """Reserve the place of a connection that is opened elsewhere; `leave_place` frees it."""
         await self._free.acquire()
         if self._idle:
             self._idle.pop().terminate()
@@ -72,23 +72,23 @@ class Pool:
         return None
 
     def retire(self) -> None:
-        """Nothing is taken from here any more: as `close`, without a farewell."""
+        """As `close`, at once: nobody will use the pool any more."""
         self._closed = True
         while self._idle:
             self._idle.pop().terminate()
 
     async def close(self) -> None:
-        """Close what is idle; what is in use is cut when it is given back."""
+        """Close idle connections; those in use are closed when they are given back."""
         self._closed = True
         while self._idle:
             await self._idle.pop().close()
 
 
 def _has_unread_input(connection: "Connection") -> bool:
-    """Whether the server said something to an idle connection that the event loop has not seen yet.
+    """Whether the server has sent something to an idle connection that the event loop has not seen yet.
 
-    That is a farewell, as good as always: a statement sent now would be lost, and nobody could say whether it was
-    carried out. Anything else costs one connect.
+    It is almost always the server closing the connection: a statement sent now would be lost, and nobody could tell
+    whether it was carried out. If it was something else, this costs one connect.
     """
     transport = getattr(connection, "_transport", None)
     socket = transport and transport.get_extra_info("socket")

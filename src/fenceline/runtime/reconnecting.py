@@ -1,8 +1,8 @@
-"""A connection that comes back: one statement at a time, repeated over reconnects until it is answered.
+"""A connection that reconnects: one statement at a time, repeated until it is answered.
 
-A half-open socket never answers, so a statement that takes longer than any of ours should is a broken connection.
-Every call of a worker is safe to repeat: a claim by its request id, a finish because an exact repeat answers `already`.
-What the server refuses for the time being (a failover, a full disk) is waited out: the lease says how long.
+A half-open socket never answers, so a statement that takes longer than any of ours should means a broken connection.
+Every call of a worker is safe to repeat: a claim because of its request id, a finish because an exact repeat answers
+`already`. Passing refusals (a failover, a full disk) are waited out; the lease limits for how long.
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 from fenceline.database import failures
 from fenceline.database.call import Call
 from fenceline.database.sealing import with_codec
-from fenceline.errors import ConnectionLost, DatabaseBusy, refusal
+from fenceline.errors import ConnectionLost, DatabaseBusy
+from fenceline.errors.sqlstates import refusal
 from fenceline.model.sealed import Codec
 from fenceline.runtime.outage import Outage
 from fenceline.runtime.session_settings import Settings, limits
@@ -30,15 +31,15 @@ T = TypeVar("T")
 log = logging.getLogger("fenceline.worker")
 
 FIRST_PAUSE_SECONDS = 0.05
-#: A server that is back is noticed soon.
+#: Short, so that a server that is back is noticed soon.
 MAX_PAUSE_SECONDS = 1.0
 ANSWER_SECONDS = 60.0
-#: How long statements wait for what others hold, and how long they may take, at the server: a session whose process is
-#: frozen must not hold up the fleet. What is given up is sent again, apart from the rest (`Finisher`, `ClaimPolicy`).
+#: How long statements may wait for locks, and run, at the server: a session whose process is frozen must not hold up
+#: the fleet. A statement that was given up is sent again, apart from the rest (`Finisher`, `ClaimPolicy`).
 CLAIM_LIMITS = limits(lock_seconds=1.0, statement_seconds=30.0)
 FINISH_LIMITS = limits(lock_seconds=0.5, statement_seconds=30.0)
 MAINTENANCE_LIMITS = limits(lock_seconds=2.0, statement_seconds=600.0)
-#: A function that a migration is replacing is back after a moment; one that stays away is not there.
+#: A function that a migration is replacing is back soon; after so long it is missing for good.
 CODE_SECONDS = 30.0
 
 
@@ -53,7 +54,7 @@ class ReconnectingConnection:
         codec: Codec | None = None,
         outage: Outage | None = None,
     ) -> None:
-        """`settings`: of the session at the server. `outage`: told of by those who share it."""
+        """`settings`: of the session at the server. `outage`: shared with other connections."""
         self._outage = outage or Outage("database", log)
         self._codec = codec
         self._name = name
@@ -61,21 +62,17 @@ class ReconnectingConnection:
         self._settings = settings
         self._answer_seconds = answer_seconds
         self._connection: Connection | None = None
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
+        """Held for every statement on the connection."""
         self._retired = False
 
-    @property
-    def turn(self) -> asyncio.Lock:
-        """Held for every statement on the connection."""
-        return self._turn
-
     async def connection(self) -> "Connection":
-        """The connection, made if need be, for somebody who listens on it."""
-        async with self._turn, asyncio.timeout(self._answer_seconds):
+        """The connection, opened if need be, for a listener."""
+        async with self.turn, asyncio.timeout(self._answer_seconds):
             return await self._connected()
 
     async def call(self, call: Call[T]) -> T:
-        """The answer, however long it takes. Others have their turn between the tries."""
+        """The answer, however long it takes. Others get their turn between tries."""
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
@@ -86,14 +83,14 @@ class ReconnectingConnection:
             pause = min(pause * 2, MAX_PAUSE_SECONDS)
 
     async def try_call(self, call: Call[T]) -> T:
-        """As `call`, but raises DatabaseBusy when somebody else holds what the statement needs: nothing was done."""
+        """As `call`, but raises DatabaseBusy if somebody else holds what the statement needs: nothing was done."""
         call = with_codec(call, self._codec)
         pause = FIRST_PAUSE_SECONDS
         started = time.monotonic()
         may_be_done = False
         while True:
             try:
-                async with self._turn:
+                async with self.turn:
                     rows = await self._send(call)
                 self._outage.end()
                 return call.decode(rows)
@@ -127,7 +124,7 @@ class ReconnectingConnection:
         return self._connection
 
     def _judge(self, error: Exception, call: Call[T], *, seconds: float) -> None:
-        """Return when the call is to be sent again; raise what else there is to say."""
+        """Return if the call should be sent again; otherwise raise what went wrong."""
         refused = refusal(error)
         if refused is not None:
             raise refused from error
@@ -142,7 +139,7 @@ class ReconnectingConnection:
             raise error
 
     def retire(self) -> None:
-        """Close it for good: what is still asked, by a handler that outlives its worker, makes no new connection."""
+        """Close it for good: a handler that outlives its worker must not open a new one."""
         self._retired = True
         self.close()
 

@@ -1,7 +1,7 @@
-"""Forgets what is past its retention, in small transactions, for as long as there is something.
+"""Deletes jobs that are past their retention, in small transactions, until none are left.
 
-One look finds many jobs; they are then forgotten in portions. Whoever got the turn goes on until nothing is left, a
-share of every second, so that a fleet keeps up with whatever it finishes, and nobody notices.
+One look finds many jobs, which are then deleted in batches. Whoever got the turn spends a share of every second on it
+until nothing is left, so a fleet keeps up with what it finishes without slowing down.
 """
 
 import time
@@ -9,34 +9,34 @@ import time
 from fenceline.database import calls
 from fenceline.database.call import RunCall
 
-#: Found with one look, and forgotten in one transaction.
+#: How many jobs one look finds, and one transaction deletes.
 LOOK_JOBS = 20_000
 BATCH_JOBS = 500
-#: Log lines and the like in one transaction.
+#: How many of their log lines and other rows one transaction deletes.
 BATCH_ROWS = 10_000
 
 
 class Retention:
-    """Call `begin` when it is time, then `work` until it says that there is nothing left."""
+    """Call `begin` when a round is due, then `work` again and again."""
 
     def __init__(self, call: RunCall) -> None:
         self._call = call
-        self._days = False  # whether days are still to be looked at
-        self._looks = False  # whether to look for more jobs when `_jobs` are done
+        self._days = False  # whether there are days left to look at
+        self._looks = False  # whether to look for more jobs after `_jobs`
         self._jobs: list[int] = []
 
     def begin(self) -> None:
         self._days = True
 
     async def work(self, seconds: float) -> int:
-        """Forget for about so long; returns how many jobs."""
+        """Delete for about so long; returns how many jobs it was."""
         forgotten = 0
         until = time.monotonic() + seconds
         try:
             while (self._days or self._looks or self._jobs) and time.monotonic() < until:
                 forgotten += await self._step()
         except BaseException:
-            self._stop()  # begun anew at the next turn
+            self._stop()  # until the next round
             raise
         return forgotten
 
@@ -54,7 +54,7 @@ class Retention:
             self._looks = len(self._jobs) == LOOK_JOBS
             return 0
         if done.jobs is None:
-            self._stop()  # somebody else is at it
+            self._stop()  # somebody else is doing it
         return done.jobs or 0
 
     def _stop(self) -> None:

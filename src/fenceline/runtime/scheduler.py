@@ -1,21 +1,18 @@
-"""Fires what is due. Any number of schedulers may run, in workers and servers: the database lets a tick through once.
+"""Fires schedules that are due. Any number of schedulers may run, in workers and servers: each tick gets through once.
 
     due_schedules ──► decide (ticks, windows, misfires: computed here) ──► fire_schedule
 
-The last is one statement that takes the schedule's row, compares it with what was read, and writes ticks and jobs. So a
-scheduler may die anywhere: either nothing has happened and the next one sees the same ticks, or all has.
+The last is one statement that locks the schedule's row, compares it with what was read, and writes ticks and jobs. So a
+scheduler may die at any point: either nothing has happened and the next one sees the same ticks, or everything has.
 """
 
 import logging
 from dataclasses import dataclass
-from typing import TypeVar
 
 from fenceline.database import calls
 from fenceline.database.call import RunCall
 from fenceline.errors import ConnectionLost, DatabaseBusy, DatabaseUnavailable
 from fenceline.model.schedule import Schedule, decide
-
-T = TypeVar("T")
 
 log = logging.getLogger("fenceline.scheduler")
 
@@ -25,28 +22,28 @@ BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one look at the schedules came to: jobs made, and in how many seconds the next of their ticks is due."""
+    """The result of one look: how many jobs were made, and the seconds until the next tick."""
 
     fired: int
     next_seconds: float | None
 
 
 class Scheduler:
-    """`call` runs a call on the database: a worker's connection, or `app_parts(app).database().call`. What it raises as
-    DatabaseBusy is put off.
+    """`call` runs a call on the database: a worker's connection, or `app_parts(app).database().call`. A schedule for
+    which it raises DatabaseBusy is put off.
     """
 
     def __init__(self, call: RunCall) -> None:
         self._call = call
 
     async def run_once(self) -> Round:
-        """Decide every tick that is due. Harmless to call at any time, by anybody, as often as one likes."""
+        """Decide every tick that is due. Harmless at any time, however often it is called."""
         fired = 0
         waits: list[float] = []
         seen: set[tuple[str, int]] = set()
         while True:
             due = await self._call(calls.schedules.due_schedules(BATCH))
-            # What is still due after its turn is somebody else's right now, or comes again with the next round.
+            # Those still due after their turn are being fired by somebody else, or come again next round.
             new = [schedule for schedule in due if (schedule.name, schedule.revision) not in seen]
             for schedule in new:
                 seen.add((schedule.name, schedule.revision))
@@ -62,13 +59,13 @@ class Scheduler:
             decision = decide(schedule, schedule.now)
             made: int | None = await self._call(calls.schedules.fire_schedule(schedule, decision))
         except (DatabaseUnavailable, ConnectionLost):
-            raise  # no fault of the schedule's: it is due until somebody gets through
+            raise  # not the schedule's fault: it stays due until somebody gets through
         except DatabaseBusy:
             log.warning("schedule %s has to wait: somebody's open transaction is in the way", schedule.name)
             return 0, None
         except Exception as error:
-            # A zone that this machine does not know, say. It must not stop the other schedules, and another machine may
-            # know better in a minute.
+            # Such as a time zone that this machine does not know. It must not stop the other schedules, and another
+            # machine may know it.
             log.exception("schedule %s cannot be fired", schedule.name)
             await self._call(calls.schedules.defer_schedule(schedule, f"{type(error).__name__}: {error}"))
             return 0, None

@@ -1,7 +1,7 @@
-"""Sends the messages that are due, wherever there is a backend: after an enqueue, in workers and in servers.
+"""Sends due messages to a backend: after an enqueue, and in workers and servers.
 
-Nothing depends on any one of them: what is to be sent stands in the database, and whoever comes first sends it. While
-the backend is away nothing counts as sent, enqueues succeed all the same, and sending goes on when it is back.
+None of them is essential: the database knows what is to be sent, and whoever comes first sends it. While the backend is
+away nothing counts as sent, enqueues still succeed, and sending resumes when it is back.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from fenceline.errors import FencelineError
 
 log = logging.getLogger("fenceline.delivery")
 
-#: How often whoever keeps sending looks for what nobody told of.
+#: How often `keep_sending` looks for messages of others.
 LOOK_SECONDS = 1.0
-#: A backend that is away is tried so often.
+#: How often a backend that is away is tried.
 AWAY_SECONDS = 0.5
-#: What was just enqueued is sent before the program ends, if that takes no longer; else others send it.
+#: How long a program that ends waits for its last messages to be sent; after that, others send them.
 CLOSE_SECONDS = 1.0
 
 
@@ -36,7 +36,7 @@ class Sender:
         self._try_at = 0.0
 
     def wake(self) -> None:
-        """Something may be due: send it behind the caller's back. Raises nothing."""
+        """Send what is due, in the background. Raises nothing."""
         self._again = True
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
@@ -58,7 +58,7 @@ class Sender:
     async def run_once(
         self, lanes: Sequence[str] | None = None, *, worker_id: int | None = None, wait_seconds: float | None = None
     ) -> int:
-        """Send what is due; how many that was. Raises what the database raises."""
+        """Send what is due; returns how many messages it was. Raises what the database raises."""
         if self._away_since is not None and not await self._is_back():
             return 0
         name = self.backend.name
@@ -78,30 +78,30 @@ class Sender:
         return len(messages)
 
     def note_away(self, error: BackendUnavailable) -> None:
-        """The backend does not answer; said once."""
+        """The backend does not answer; logged once."""
         if self._away_since is None:
             self._away_since, self._try_at = time.monotonic(), 0.0
             self._measure(1)
             log.warning("%s: jobs wait in the database, and are sent when it answers", error)
 
     async def _is_back(self) -> bool:
-        """Ask before anything counts as sent."""
-        now = time.monotonic()
-        if now < self._try_at:
+        """Ask the backend, before anything counts as sent."""
+        if time.monotonic() < self._try_at:
             return False
-        self._try_at = now + AWAY_SECONDS
+        self._try_at = time.monotonic() + AWAY_SECONDS
         try:
             await self.backend.get_job_metadata("")
         except BackendUnavailable:
             return False
-        seconds = now - (self._away_since or now)
-        log.warning("the backend %s answers again, after %.0f s", self.backend.name, seconds)
-        self._away_since = None
-        self._measure(-1)
+        if self._away_since is not None:  # else another, who asked at the same time, has told
+            seconds = time.monotonic() - self._away_since
+            log.warning("the backend %s answers again, after %.0f s", self.backend.name, seconds)
+            self._away_since = None
+            self._measure(-1)
         return True
 
     def _measure(self, change: int) -> None:
-        """Where the program has OpenTelemetry's metrics, one says how many of its senders cannot send now."""
+        """If the program uses OpenTelemetry metrics: how many of its senders cannot send now."""
         metrics: Any = sys.modules.get("opentelemetry.metrics")
         if metrics is not None:
             counter = metrics.get_meter("fenceline").create_up_down_counter(

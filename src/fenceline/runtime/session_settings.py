@@ -1,7 +1,7 @@
-"""How sessions of ours are set up at the server, whatever a role or a database has as its defaults.
+"""How our sessions are set up at the server, whatever the defaults of the role or the database.
 
-A session's settings are startup parameters. Behind a pooler (PgBouncer and its like) there are none: it hands every
-transaction to another session, so that there only what a function sets for itself holds.
+A session's settings are startup parameters. Behind a pooler such as PgBouncer there are none: each transaction gets
+another session, so only what a function sets for itself holds there.
 """
 
 import socket
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Settings = Mapping[str, str]
 
-#: Of every connection that we make. A client that is gone, frozen or cut off must not keep its session for hours: the
-#: server looks after it while a statement runs, and probes it when nothing moves.
+#: Of every connection that we open. A client that is gone, frozen or cut off must not keep its session for hours: the
+#: server checks on it while a statement runs, and probes it when it is idle.
 EVERY: Settings = {
     "default_transaction_isolation": "read committed",
     "client_connection_check_interval": "2s",
@@ -25,12 +25,12 @@ EVERY: Settings = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10s",
 }
-#: Not every server can do these: they are tried once.
+#: Not every server supports these: they are tried once.
 DOUBTFUL = ("client_connection_check_interval",)
 
 
 def limits(*, lock_seconds: float, statement_seconds: float) -> dict[str, str]:
-    """Settings for a session whose statements wait so long at most: for a lock, and in all."""
+    """Settings for a session whose statements wait at most so long for a lock, and run at most so long."""
     return {
         "lock_timeout": f"{lock_seconds * 1000:.0f}ms",
         "statement_timeout": f"{statement_seconds * 1000:.0f}ms",
@@ -39,9 +39,9 @@ def limits(*, lock_seconds: float, statement_seconds: float) -> dict[str, str]:
 
 
 async def is_pooled(connection: "Connection") -> bool:
-    """Whether a pooler stands between: it greets with a process id of its own making.
+    """Whether there is a pooler in between: it announces a made-up process id.
 
-    Asked in the simple protocol, which leaves no prepared statement behind.
+    Uses the simple protocol, which leaves no prepared statement behind.
     """
     import asyncpg
 
@@ -53,7 +53,7 @@ async def is_pooled(connection: "Connection") -> bool:
 
 
 async def refused_settings(connection: "Connection") -> frozenset[str]:
-    """Which of the doubtful settings this server does not know."""
+    """The doubtful settings that this server does not know."""
     import asyncpg
 
     refused = set()
@@ -66,7 +66,7 @@ async def refused_settings(connection: "Connection") -> frozenset[str]:
 
 
 async def apply(connection: "Connection", settings: Settings) -> None:
-    """Set up a session that exists already."""
+    """Set up a session that is already open."""
     await connection.fetch(
         "select set_config(s.name, s.setting, false) from unnest($1::text[], $2::text[]) s(name, setting)",
         list(settings),
@@ -86,8 +86,8 @@ async def refuse_other_isolation(connection: "Connection") -> None:
 
 
 def keep_alive(connection: "Connection") -> None:
-    """Have the operating system notice a peer that is gone without a word: idle connections and waiting reads learn of
-    it as of any other loss.
+    """Have the operating system notice a peer that vanished: idle connections and pending reads then fail as for any
+    other loss.
     """
     transport = getattr(connection, "_transport", None)
     end: socket.socket | None = transport and transport.get_extra_info("socket")

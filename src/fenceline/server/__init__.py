@@ -1,8 +1,8 @@
 """The HTTP control plane: `fenceline server`. Needs the extra `server`.
 
-A request comes in through `protocol.py` (bounded in bytes and time), is identified by `auth.py` and allowed by the
-permission that its route names (`routing.py`), waits its tenant's turn for the database (`tenant_turns.py`), and is one
-call of `database/calls/`. What is refused becomes a problem of RFC 9457 (`problems.py`).
+A request comes in through `protocol.py` (bounded in bytes and time). `auth.py` identifies the caller, `routing.py`
+checks the permission that the route names, `tenant_turns.py` makes it wait for its tenant's turn, and the work is one
+call of `database/calls/`. Errors become problem documents of RFC 9457 (`problems.py`).
 
 - `asgi_app.py` makes the application from `server_settings.py`, `run.py` runs it.
 - Routes by noun: `jobs.py`, `job_actions.py`, `job_records.py`, `bulk.py`, `admin.py`, `schedules.py`, `stats.py`,
@@ -11,5 +11,5 @@ call of `database/calls/`. What is refused becomes a problem of RFC 9457 (`probl
 - Streams: `stream_hub.py` reads once for all, `subscription.py` is one client, `streams.py` the routes.
 - `dashboard/`: pages and browser sessions.
 
-Rules about jobs are in SQL; a route checks form and permission. It does not know `worker`.
+Rules about jobs are in SQL; a route checks the form and the permission. This package does not import `worker`.
 """

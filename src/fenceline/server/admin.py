@@ -1,7 +1,7 @@
-"""Operators: lanes, the fleet's status, one job from the operator's side, drain and resume.
+"""For operators: lanes, the fleet's status, actions on a job, drain and resume.
 
-Lanes and the drain belong to the whole fleet, whoever's jobs run in it: `workers:manage` is for those who run it. What
-is measured and shown of jobs is only the tenant's own.
+Lanes and the drain concern the whole fleet and all tenants, so changing them takes `workers:manage`. Figures and jobs
+are those of the caller's tenant only.
 """
 
 import json
@@ -16,14 +16,13 @@ from fenceline.database.call import Call, texts_of
 from fenceline.errors import UnknownLane
 from fenceline.model.job import Lane
 from fenceline.server.job_actions import act
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
+from fenceline.server.problems import missing
+from fenceline.server.routing import ApiRequest, json_response, operation, router, value_response
 from fenceline.server.schemas import AT, ID, Body, JobView, PriorityBody, ReasonBody, VerbBody
 from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("admin")
 
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 _LANE: dict[str, JsonValue] = {
     "name": "interactive", "kinds": ["ingest"], "slots": 2, "in_use": 1, "depth": 3, "oldest_age_seconds": 4.2,
     "poll_interval_ms": 2000, "stale_timeout_seconds": 1800, "on_stale": "retry", "enabled": True,
@@ -71,9 +70,6 @@ class LaneView(View):
     ]
 
 
-LaneList = list_of(LaneView)
-
-
 class SlotView(View):
     """A job that uses a slot."""
 
@@ -97,8 +93,8 @@ class BusyLaneView(LaneView):
     jobs: Annotated[
         list[SlotView],
         Field(
-            description="The jobs that use its slots, oldest first, at most 100. A role that sees only its own jobs "
-            "finds them in `/v1/stats/active`, and none here."
+            description="The jobs that use its slots, oldest first, at most 100. Empty for a role that sees only its "
+            "own jobs: those are in `/v1/stats/active`."
         ),
     ]
 
@@ -169,62 +165,56 @@ class DrainView(View):
     draining: bool
 
 
-@routes.get("/v1/admin/workers/lanes", **operation("workers:view", model=LaneList))
+@routes.get("/v1/admin/workers/lanes", **operation("workers:view", model=list_of(LaneView, has_pages=False)))
 async def list_lanes(request: ApiRequest) -> Response:
     """Every lane with its settings, and figures on the tenant's jobs in it."""
-    return list_response(await request.database.call(_described(request)))
+    return await request.answer_list(_described(request))
 
 
-@routes.get("/v1/admin/workers/lanes/{name}", **operation("workers:view", "not_found", "invalid", model=LaneView))
+@routes.get("/v1/admin/workers/lanes/{name}", **operation("workers:view", "not_found", model=LaneView))
 async def get_lane(request: ApiRequest, name: str) -> Response:
     """One lane."""
     return json_response(await _lane(request, name))
 
 
-@routes.post(
-    "/v1/admin/workers/lanes/{name}", **operation("workers:manage", "conflict", *_WITH_BODY, status=201, model=LaneView)
-)
+@routes.post("/v1/admin/workers/lanes/{name}", **operation("workers:manage", "conflict", status=201, model=LaneView))
 async def create_lane(request: ApiRequest, name: str, body: LaneBody | None = None) -> Response:
     """Create a lane."""
     changes = (body or LaneBody()).model_dump(exclude_unset=True)
-    await request.database.call(calls.lanes.set_lane(name, changes, create=True, **_actor(request)))
-    location = {"Location": f"/v1/admin/workers/lanes/{name}"}
-    return json_response(await _lane(request, name), 201, location)
+    await request.call(calls.lanes.set_lane(name, changes, create=True, **_actor(request)))
+    return json_response(await _lane(request, name), 201, {"Location": f"/v1/admin/workers/lanes/{name}"})
 
 
-@routes.patch("/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", *_WITH_BODY, model=LaneView))
+@routes.patch("/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", model=LaneView))
 async def change_lane(request: ApiRequest, name: str, body: LaneBody) -> Response:
     """Change a lane; takes effect with the next claim. `enabled: false` drains it: no claims, enqueues are accepted."""
     changes = body.model_dump(exclude_unset=True)
     await _lane(request, name)
     try:
-        await request.database.call(calls.lanes.set_lane(name, changes, create=False, **_actor(request)))
+        await request.call(calls.lanes.set_lane(name, changes, create=False, **_actor(request)))
     except UnknownLane as error:
-        raise _no_lane(name) from error
+        raise missing("lane", name) from error
     return json_response(await _lane(request, name))
 
 
-@routes.delete(
-    "/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", "conflict", "invalid", status=204)
-)
-async def delete_lane(request: ApiRequest, name: str) -> Response:
+@routes.delete("/v1/admin/workers/lanes/{name}", **operation("workers:manage", "not_found", "conflict", status=204))
+async def delete_lane(request: ApiRequest, name: str) -> None:
     """Delete a lane that has no unfinished jobs."""
     try:
-        await request.database.call(calls.lanes.delete_lane(name, **_actor(request)))
+        await request.call(calls.lanes.delete_lane(name, **_actor(request)))
     except UnknownLane as error:
-        raise _no_lane(name) from error
-    return Response(status_code=204)
+        raise missing("lane", name) from error
 
 
-def _described(request: ApiRequest, name: str | None = None) -> Call[list[str]]:
-    # The priority that jobs get by default is a setting of the database, for those who run it.
-    return texts_of(calls.lanes.describe_lanes(name, request.identity.reach, without=["default_priority"]))
+def _described(request: ApiRequest, name: str | None = None) -> Call[list[Lane]]:
+    # The default priority of a lane is a setting of the database, for those who run it.
+    return calls.lanes.describe_lanes(name, request.identity.reach, without=["default_priority"])
 
 
 async def _lane(request: ApiRequest, name: str) -> str:
-    found = await request.database.call(_described(request, name))
+    found = await request.call(texts_of(_described(request, name)))
     if not found:
-        raise _no_lane(name)
+        raise missing("lane", name)
     return found[0]
 
 
@@ -232,14 +222,10 @@ def _actor(request: ApiRequest) -> dict[str, str]:
     return {"actor": request.identity.actor, "actor_tenant": request.identity.tenant}
 
 
-def _no_lane(name: str) -> Problem:
-    return Problem("not_found", f"lane {name[:80]!r} does not exist")
-
-
 @routes.get("/v1/admin/workers/status", **operation("workers:view", model=FleetView))
 async def fleet_status(request: ApiRequest) -> Response:
     """The fleet now: lanes with the jobs that use their slots, workers and runners with their last heartbeat."""
-    found = await request.database.call(calls.system.fleet_status(request.identity.reach))
+    found = await request.call(calls.system.fleet_status(request.identity.reach))
     if request.identity.own_jobs:
         fleet = from_json(found)
         for lane in fleet["lanes"]:
@@ -248,41 +234,37 @@ async def fleet_status(request: ApiRequest) -> Response:
     return json_response(found)
 
 
-@routes.get("/v1/admin/workers/depth", **operation("workers:view", "invalid", model=DepthView))
+@routes.get("/v1/admin/workers/depth", **operation("workers:view", model=DepthView))
 async def depth(
     request: ApiRequest, lane: Annotated[str | None, Query(description="Only this lane.")] = None
 ) -> Response:
     """How many of the tenant's jobs a worker could start now: one number, for autoscalers. Drained lanes count 0."""
-    found = await request.database.call(calls.lanes.depth(lane, request.identity.reach))
-    return json_response(json.dumps({"depth": found}))
+    return value_response({"depth": await request.call(calls.lanes.depth(lane, request.identity.reach))})
 
 
 @routes.post(
-    "/v1/admin/workers/jobs/{id}/cancel",
-    **operation("jobs:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+    "/v1/admin/workers/jobs/{id}/cancel", **operation("jobs:manage", "not_found", "wrong_status", model=JobView)
 )
 async def cancel_job(request: ApiRequest, id: str, body: VerbBody | None = None) -> Response:
     """Cancel a job, or with `force` take it from its worker at once."""
-    body = body or VerbBody()
-    return await act(request, id, "cancel", reason=body.reason, force=body.force)
+    return await act(request, id, "cancel", body)
 
 
 @routes.patch(
-    "/v1/admin/workers/jobs/{id}/priority",
-    **operation("jobs:manage", "not_found", "wrong_status", *_WITH_BODY, model=JobView),
+    "/v1/admin/workers/jobs/{id}/priority", **operation("jobs:manage", "not_found", "wrong_status", model=JobView)
 )
 async def reprioritise_job(request: ApiRequest, id: str, body: PriorityBody) -> Response:
     """Change the priority of a job that no worker holds."""
     return await act(request, id, "reprioritise", priority=body.priority)
 
 
-@routes.post("/v1/admin/drain", **operation("workers:manage", *_WITH_BODY, model=DrainView))
+@routes.post("/v1/admin/drain", **operation("workers:manage", model=DrainView))
 async def drain(request: ApiRequest, body: ReasonBody | None = None) -> Response:
     """Refuse new jobs from outside (503 `draining`); claims, children, retries of attempts and schedules go on."""
     return await _drain(request, body, draining=True)
 
 
-@routes.post("/v1/admin/resume", **operation("workers:manage", *_WITH_BODY, model=DrainView))
+@routes.post("/v1/admin/resume", **operation("workers:manage", model=DrainView))
 async def resume(request: ApiRequest, body: ReasonBody | None = None) -> Response:
     """Accept new jobs again."""
     return await _drain(request, body, draining=False)
@@ -290,5 +272,5 @@ async def resume(request: ApiRequest, body: ReasonBody | None = None) -> Respons
 
 async def _drain(request: ApiRequest, body: ReasonBody | None, *, draining: bool) -> Response:
     reason = body.reason if body else None
-    await request.database.call(calls.system.drain_system(draining, reason=reason, **_actor(request)))
-    return json_response(json.dumps({"draining": draining}))
+    await request.call(calls.system.drain_system(draining, reason=reason, **_actor(request)))
+    return value_response({"draining": draining})

@@ -1,22 +1,23 @@
-"""Makes the application: state, routes, errors, life cycle.
+"""Creates the application: state, routes, errors, life cycle.
 
     uvicorn.Server(uvicorn_config(create_app(ServerSettings(), app))).run()
 
-To add a family of routes: a module with `routes = router("family")`, listed in `ROUTERS`.
+To add a family of routes: a module with `routes = router("family")`, listed in `FAMILIES`.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from importlib.metadata import version
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from sse_starlette.sse import AppStatus
 from starlette.middleware.cors import CORSMiddleware
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
-from fenceline.client.handler_parts import handler_parts
+from fenceline.client.handler_parts import HandlerParts, handler_parts
 from fenceline.database import calls
 from fenceline.model.identity import Identity
 from fenceline.runtime import session_settings
@@ -27,14 +28,12 @@ from fenceline.server import (
     attempts,
     audit,
     bulk,
-    explain,
     health,
     incoming_webhooks,
     job_actions,
     job_records,
     jobs,
     lane_wakeups,
-    locks,
     metrics,
     openapi,
     outgoing_webhooks,
@@ -68,35 +67,14 @@ from fenceline.server.submitter import Submitter
 from fenceline.server.tenant_turns import Turns
 from fenceline.server.webhook_delivery import WebhookDeliveries
 
-ROUTERS: tuple[APIRouter, ...] = (
-    bulk.routes,  # before the routes with an id, which would take "bulk" for one
-    jobs.routes,
-    job_actions.routes,
-    job_records.routes,
-    explain.routes,
-    locks.routes,
-    runners.routes,
-    attempts.routes,
-    signals.routes,
-    admin.routes,
-    audit.routes,
-    upkeep.routes,
-    streams.routes,
-    schedules.routes,
-    incoming_webhooks.routes,
-    outgoing_webhooks.routes,
-    webhook_secrets.routes,
-    stats.routes,
-    tokens.routes,
-    roles.routes,
-    session_routes.routes,
-    health.routes,
-    metrics.routes,
-    openapi.routes,
-    pages.routes,
-)
+#: Modules with routes. Bulk comes before the routes with an id, which would take "bulk" for one.
+FAMILIES = (
+    bulk, jobs, job_actions, job_records, runners, attempts, signals, admin, audit, upkeep, streams, schedules,
+    incoming_webhooks, outgoing_webhooks, webhook_secrets, stats, tokens, roles, session_routes, health, metrics,
+    openapi, pages,
+)  # fmt: skip
 
-#: Requests to triggers whose bodies are in memory at a time, before anybody knows whose they are.
+#: How many bodies of triggers are read at a time, before anybody knows who sent them.
 TRIGGER_BODIES, TRIGGER_BODIES_PER_ADDRESS = 64, 16
 STOP_POLL_SECONDS = 0.2
 
@@ -104,7 +82,7 @@ STOP_POLL_SECONDS = 0.2
 class Server:
     """What the routes share, one per process."""
 
-    def __init__(self, settings: ServerSettings, app: Fenceline) -> None:
+    def __init__(self, settings: ServerSettings, app: App) -> None:
         self.settings = settings
         self.app = app
         limits = session_settings.limits(
@@ -116,7 +94,7 @@ class Server:
             each=settings.tenant_connections or max(1, settings.pool_size * 2 // 5),
             seconds=settings.lock_seconds + settings.statement_seconds,
         )
-        #: For what may take a while, and does not hold up requests.
+        #: For work that may take a while and must not hold up requests.
         long = session_settings.limits(lock_seconds=2.0, statement_seconds=600.0)
         self.maintenance = app_parts(app).make_database(1, settings=long, patient=False)
         self.metrics = metrics.ServerMetrics(self.database, shows_kinds=settings.private_metrics)
@@ -131,52 +109,58 @@ class Server:
         self.authenticator = Authenticator(self.database, cache_seconds=settings.token_cache_seconds, foreign=foreign)
         client = None if settings.oidc is None else settings.oidc.client
         self.oidc_login = None if client is None or foreign is None else OidcLogin(client, foreign)
-        # Whoever signs in is nobody yet, and waits among those without a token.
+        # Somebody who signs in has no identity yet, and waits with the requests without a token.
         self.sessions = Sessions(settings, self.turns.of(""), self.authenticator)
         self.hub = Hub(
             self.turns,
-            lambda open_streams: streams.recheck(self.authenticator, self.database, open_streams),
+            self.authenticator,
             streams_per_token=settings.streams_per_token,
             stream_seconds=settings.stream_seconds,
         )
-        #: What this server listens for, all on one connection: channel → what to do with the payload.
+        #: What this server listens for, on one connection: channel → handler of the payload.
         self.channels: dict[str, Callable[[str], None]] = {
             calls.streams.CHANGED: self.hub.on_notify,
             lane_wakeups.CHANNEL: self.ready.on_notify,
         }
 
+    def handler(self, kind: str) -> HandlerParts | None:
+        """The handler in the app that the server was started with, if it has one for the kind."""
+        found = app_parts(self.app).handlers.get(kind)
+        return None if found is None else handler_parts(found)
+
     async def identify(self, request: ApiRequest) -> Identity:
-        """Who asks. Raises Problem `unauthenticated`."""
+        """Who the caller is. Raises Problem `unauthenticated`."""
+        if self.settings.no_auth:
+            refuse_strangers(request)
+            return EVERYBODY
         secret = request.session_secret
-        if not self.settings.no_auth and secret is not None:
+        if secret is not None:
             return await self.sessions.identify(request, secret)
-        if not self.settings.no_auth:
-            return await self.authenticator.identify(request.headers.get("authorization"))
-        refuse_strangers(request)
-        return EVERYBODY
+        return await self.authenticator.identify(request.headers.get("authorization"))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """The work in the background, for as long as the server is up."""
-        tasks: list[asyncio.Task[None]] = []
-        if self.settings.maintain:
-            tasks.append(asyncio.create_task(Maintenance(self.maintenance.call).run(), name="maintenance"))
-            if app_parts(self.app).delivery.make_backend is not None:
-                sending = app_parts(self.app).sender(self.maintenance).keep_sending()
-                tasks.append(asyncio.create_task(sending, name="messages"))
+        """Background work, for as long as the server is up."""
         listener = Listener(
             self.database.connect, self.channels, on_connect=self.hub.look_again, send=self.database.call
         )
-        tasks.append(asyncio.create_task(listener.run(), name="listener"))
-        tasks.append(asyncio.create_task(self.hub.run(), name="streams"))
-        tasks.append(asyncio.create_task(self._answer_waiting_runners(), name="farewell"))
         deliverer = WebhookDeliveries(
             self.database,
             SafePost(allow_http=self.settings.hooks_allow_http, allowed=self.settings.hooks_allow_private),
             self.ready,
         )
+        work: dict[str, Coroutine[Any, Any, None]] = {
+            "listener": listener.run(),
+            "streams": self.hub.run(),
+            "farewell": self._answer_waiting_runners(),
+        }
+        if self.settings.maintain:
+            work["maintenance"] = Maintenance(self.maintenance.call).run()
+            if app_parts(self.app).delivery.make_backend is not None:
+                work["messages"] = app_parts(self.app).sender(self.maintenance).keep_sending()
         if self.settings.deliver:
-            tasks.append(asyncio.create_task(deliverer.run(), name="webhooks"))
+            work["webhooks"] = deliverer.run()
+        tasks = [asyncio.create_task(each, name=name) for name, each in work.items()]
         if app_parts(self.app).handlers:
             # Kinds with a finalizer must be known before the first runner reports the end of one.
             kinds = {kind: handler_parts(handler).declaration for kind, handler in app_parts(self.app).handlers.items()}
@@ -193,15 +177,15 @@ class Server:
             await self.database.close()
 
     async def _answer_waiting_runners(self) -> None:
-        """When uvicorn is told to stop: it ends this lifespan only after all requests, which runners make last."""
-        while not AppStatus.should_exit:  # noqa: ASYNC110 - a flag, as the streams' own library has it
+        """Let waiting claims return when uvicorn is told to stop: it ends this lifespan only after all requests."""
+        while not AppStatus.should_exit:  # noqa: ASYNC110 - a flag of the library that streams use
             await asyncio.sleep(STOP_POLL_SECONDS)
         self.ready.close()
 
 
 def refuse_strangers(request: ApiRequest) -> None:
-    """Without authentication a browser's page must not speak for the person before it: neither a foreign page, nor one
-    whose name was made to point here.
+    """Without authentication, a page in the user's browser must not act for the user: neither one of another site, nor
+    one whose host name was made to resolve to this machine.
     """
     host, origin = request.headers.get("host", ""), request.headers.get("origin")
     is_near = is_loopback(name_of(host)) and (origin is None or is_loopback(name_of(origin.partition("://")[2])))
@@ -209,20 +193,14 @@ def refuse_strangers(request: ApiRequest) -> None:
         raise Problem("forbidden", "without authentication only this machine is served, under a loopback address")
 
 
-def create_app(settings: ServerSettings | None = None, app: Fenceline | None = None) -> FastAPI:
-    """The ASGI application. `app`: its database is used, and the args of its kinds are validated at enqueue."""
-    server = Server(settings or ServerSettings(), app or Fenceline())
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_api: FastAPI) -> AsyncIterator[None]:
-        async with server.running():
-            yield
-
+def create_app(settings: ServerSettings | None = None, app: App | None = None) -> FastAPI:
+    """The ASGI application. It uses the database of `app`, and validates the args of its kinds at enqueue."""
+    server = Server(settings or ServerSettings(), app or App())
     api = Api(
         title="Fenceline",
         version=version("fenceline"),
         description="A PostgreSQL-native job queue: jobs, lanes, operators.",
-        lifespan=lifespan,
+        lifespan=lambda _api: server.running(),
         docs_url=None,  # their pages load scripts from elsewhere
         redoc_url=None,
         openapi_url=None,  # a route of ours
@@ -230,7 +208,7 @@ def create_app(settings: ServerSettings | None = None, app: Fenceline | None = N
     )
     api.state.server = server
     if server.settings.origins:
-        # Signing in, and reading: other changes take a page of this server (dashboard/origin.py).
+        # For signing in and reading; other changes come from this server's own pages only (dashboard/origin.py).
         api.add_middleware(
             CORSMiddleware,
             allow_origins=server.settings.origins,
@@ -239,6 +217,6 @@ def create_app(settings: ServerSettings | None = None, app: Fenceline | None = N
             allow_headers=["Content-Type", "Last-Event-ID"],
         )
     problems.install(api)
-    for routes in ROUTERS:
-        api.include_router(routes)
+    for family in FAMILIES:
+        api.include_router(family.routes)
     return api

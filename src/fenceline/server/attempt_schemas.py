@@ -1,6 +1,6 @@
-"""What is written for an attempt, and the answers.
+"""Bodies and answers of an attempt's writes.
 
-Names that `ctx` has for the same thing are taken too: a client made from the Python side guesses right.
+Names that `ctx` uses for the same thing are accepted too, so that a guess based on the Python API is right.
 """
 
 from typing import Annotated, Any, Literal
@@ -19,9 +19,9 @@ EndedStatus = Literal[
 
 
 class EndingBody(Body):
-    """How an attempt ended. `retry` false: failed for good. `delay_seconds`: until a failed or snoozed job is due.
-    `waiting`: until the wait that the attempt began is over (`waits`).
-    `refused`: the runner's handler does not take the args; somebody whose handler does gets the job.
+    """How an attempt ended. `retry` false makes a failure final. `delay_seconds`: until a failed or snoozed job is due.
+    `waiting`: the job waits until the wait that the attempt began (`waits`) is over.
+    `refused`: the runner's handler does not accept the args; the job goes to a runner whose handler does.
     """
 
     result: Any = None
@@ -34,21 +34,24 @@ class EndingBody(Body):
 
 
 class StatusBody(EndingBody):
-    """`running`: the handler has started. `crashed`: the process that it had to itself has died."""
+    """`running`: the handler has started. `crashed`: its own process has died."""
 
     model_config = examples({"status": "succeeded", "result": {"rows": 3}, "metadata": {"host": "runner-1"}})
 
     status: EndedStatus | Literal["running", "crashed"]
 
 
-class FinishItem(EndingBody):
+class AttemptItem(Body):
     job: StrictStr
     attempt_id: UUID
+
+
+class FinishItem(AttemptItem, EndingBody):
     status: EndedStatus
 
 
 class FinishBody(Body):
-    """Many at once. Each is decided by itself."""
+    """Ends of many attempts, each decided on its own."""
 
     model_config = examples({"attempts": [{"job": ID, "attempt_id": ATTEMPT_ID, "status": "succeeded"}]})
 
@@ -56,14 +59,14 @@ class FinishBody(Body):
 
 
 class VerdictView(View):
-    """`already`: it has ended like this before, a reply was lost. Whatever is not `accepted` has changed nothing."""
+    """`already`: it had ended like this before, and the reply was lost. Only `accepted` has changed anything."""
 
     job: str
     attempt_id: UUID
     verdict: Literal["accepted", "already", "stale", "forbidden", "not_found", "finalizer_missing"]
-    final: bool | None = Field(default=None, description="Of a failure: whether the job has ended.")
-    asked: str | None = Field(default=None, description="Of a failure: the outcome of the attempt.")
-    next_seconds: float | None = Field(default=None, description="Of a failure: seconds until the job runs again.")
+    final: bool | None = Field(default=None, description="For a failure: whether the job has ended.")
+    asked: str | None = Field(default=None, description="For a failure: the outcome of the attempt.")
+    next_seconds: float | None = Field(default=None, description="For a failure: seconds until the job runs again.")
 
 
 class FinishView(View):
@@ -71,7 +74,7 @@ class FinishView(View):
 
 
 class LineBody(Body):
-    """`at`, or `ago_seconds` where clocks may differ; neither: now."""
+    """`at`, or `ago_seconds` if clocks may differ; the default is now."""
 
     message: StrictStr
     level: Text | None = None
@@ -80,32 +83,32 @@ class LineBody(Body):
     ago_seconds: Seconds | None = None
 
 
-class StartItem(Body):
-    job: StrictStr
-    attempt_id: UUID
+class StartItem(AttemptItem):
     ran_seconds: Seconds | None = None
 
 
 class StartBody(Body):
-    """Handlers that have started, `ran_seconds` ago, or are about to. Each is decided by itself."""
+    """Handlers that started `ran_seconds` ago, or are about to start. Each is decided on its own."""
 
     model_config = examples({"attempts": [{"job": ID, "attempt_id": ATTEMPT_ID, "ran_seconds": 0.5}]})
 
     attempts: Annotated[list[StartItem], Field(max_length=1000)]
 
 
-class ReportItem(Body):
+Lines = Annotated[list[LineBody], Field(max_length=2000)]
+Offset = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
+
+
+class ReportItem(AttemptItem):
     """`lines` and `offset` as in a job's `logs`; `progress` is shown as it is."""
 
-    job: StrictStr
-    attempt_id: UUID
-    lines: Annotated[list[LineBody], Field(max_length=2000)] = Field(default_factory=list)
-    offset: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] | None = None
+    lines: Lines = Field(default_factory=list)
+    offset: Offset | None = None
     progress: dict[str, Any] | None = None
 
 
 class ReportBody(Body):
-    """What many attempts have to tell."""
+    """Log lines and progress of many attempts."""
 
     model_config = examples(
         {
@@ -119,16 +122,16 @@ class ReportBody(Body):
 
 
 class LogsBody(Body):
-    """`offset`: how many lines of this attempt were sent before; with it, lines that are there are not repeated."""
+    """`offset`: how many lines of this attempt were sent before. With it, a repeated request adds no line twice."""
 
     model_config = examples({"lines": [{"message": "reading", "fields": {"path": "a"}, "at": AT}], "offset": 0})
 
-    lines: Annotated[list[LineBody], Field(max_length=2000)]
-    offset: Annotated[StrictInt, Field(ge=0, le=2**31 - 1)] | None = None
+    lines: Lines
+    offset: Offset | None = None
 
 
 class ProgressBody(Body):
-    """`more`: whatever else there is to show."""
+    """`more`: anything else to show."""
 
     model_config = examples({"done": 3, "total": 9, "message": "reading"})
 
@@ -147,17 +150,12 @@ class PhaseBody(Body):
 ItemNames = Annotated[list[StrictStr], Field(max_length=10_000)]
 ItemSet = Literal["in_progress", "completed", "skipped", "failed"]
 #: The verbs of `ctx.items`, and where each puts items.
-_ITEM_VERBS: dict[str, ItemSet] = {
-    "start": "in_progress",
-    "complete": "completed",
-    "skip": "skipped",
-    "fail": "failed",
-}
+_ITEM_VERBS: dict[str, ItemSet] = {"start": "in_progress", "complete": "completed", "skip": "skipped", "fail": "failed"}
 
 
 class ItemsBody(Body):
-    """Items, and the set `to` which they go; or one of the verbs `start`, `complete`, `skip`, `fail` with its items.
-    `why`: the reason of skipped, the error of failed items.
+    """`items` and the set `to` which they move; or one of `start`, `complete`, `skip` and `fail` with its items.
+    `why`: the reason for skipped items, the error of failed ones.
     """
 
     model_config = examples({"to": "completed", "items": ["a", "b"]}, {"skip": ["c"], "why": "is empty"})
@@ -194,7 +192,7 @@ class CheckpointBody(Body):
 
 
 class StepBody(Body):
-    """With `error` the step has failed, and is run again by the next attempt; else it is done, with `result`."""
+    """With `error` the step has failed, and the next attempt runs it again; otherwise it is done, with `result`."""
 
     model_config = examples({"result": {"rows": 3}, "ran_seconds": 1.5})
 
@@ -211,9 +209,8 @@ class StepNamesBody(Body):
 
 
 class LockBody(Body):
-    """`owner`: one per block that holds a lock, made by the caller; the same again is answered like the first. Left
-    out: the attempt has one for each lock. `holding`: owners of the blocks around it, so that waits that can never end
-    are refused.
+    """`owner`: made by the caller for each block that holds a lock; a repeat is answered like the first. By default the
+    attempt has one owner for each lock. `holding`: the owners of enclosing blocks, so that deadlocks are refused.
     """
 
     model_config = examples({"namespace": "edition", "name": "42", "owner": OWNER})
@@ -225,19 +222,19 @@ class LockBody(Body):
 
 
 class LockView(View):
-    """`held` false: it has a place in the line; ask again. `owner`: whom to release."""
+    """`held` false: it has a place in the queue; ask again. `owner`: what to release."""
 
     held: bool
     owner: UUID
 
 
-#: What a handler may say of its children. The rest, as whose retry a job is, is for Fenceline alone to say.
+#: Options that a handler may set for its children. Others, such as `retry_of`, are set by Fenceline alone.
 CHILD_OPTIONS = (KNOWN - {"actor", "connection"}) | {"traceparent"}
 
 
 class ChildrenBody(EnqueueBody):
-    """Jobs that come to be when this attempt succeeds: one, as in `POST /v1/jobs`, or `many` args with the same
-    options. `request_id`: the same sent again makes no more of them.
+    """Jobs that are enqueued when this attempt succeeds: one, as in `POST /v1/jobs`, or `many` args with the same
+    options. A repeat with the same `request_id` adds no more of them.
     """
 
     model_config = examples(
@@ -265,7 +262,7 @@ class ChildrenView(View):
 
 
 class GuardBody(Body):
-    """`version`: a number; as text where JSON has none as exact."""
+    """`version`: a number, or its text where a JSON number is not exact enough."""
 
     model_config = examples({"resource": "edition 42", "version": 7})
 
@@ -274,7 +271,7 @@ class GuardBody(Body):
 
 
 class GuardView(View):
-    """False: a newer version was announced before; do not write."""
+    """False: a newer version was already announced; do not write."""
 
     newer: bool
 
@@ -290,7 +287,7 @@ class SnapshotView(View):
 
 
 class StartView(View):
-    """What earlier attempts and other jobs left: the checkpoint, the steps that are done, how parents ended."""
+    """What earlier attempts and other jobs left: the checkpoint, finished steps, how parents ended."""
 
     checkpoint: Any
     steps: dict[str, Any] | None

@@ -1,6 +1,5 @@
-"""One verb on many jobs, page by page; a dry run does the same and undoes it."""
+"""One action on many jobs, page by page; a dry run does the same and rolls it back."""
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
@@ -14,7 +13,7 @@ from fenceline.model.public_id import InvalidId, parse_id
 from fenceline.server.filters import FilterBody
 from fenceline.server.job_actions import refuse_bound
 from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.routing import ApiRequest, operation, router, value_response
 from fenceline.server.schemas import Body
 from fenceline.server.views import View, examples
 
@@ -22,7 +21,7 @@ routes = router("jobs")
 
 PAGE = 1000  # jobs of one transaction
 Action = Literal["cancel", "retry", "approve", "reprioritise"]
-#: What an action needs besides jobs:read, as its single verb does.
+#: What an action needs besides jobs:read: the permission of the same action on one job.
 PERMISSIONS: dict[Action, str] = {
     "cancel": "jobs:cancel",
     "retry": "jobs:enqueue",
@@ -56,7 +55,7 @@ class BulkBody(Body):
 
 
 class BulkView(View):
-    """Of a dry run: what would have been. `reasons` says why jobs were not changed, and how many."""
+    """For a dry run: what would have happened. `reasons` says why jobs were not changed, and how many."""
 
     model_config = examples(
         {
@@ -77,15 +76,15 @@ class BulkView(View):
 @routes.post(
     "/v1/jobs/bulk",
     **operation(
-        "jobs:read", "too_large", "unsupported_media_type", "invalid", "draining",
+        "jobs:read", "draining",
         model=BulkView, extra={"x-permission-by-action": dict(PERMISSIONS)},
     ),
 )  # fmt: skip
 async def bulk(request: ApiRequest, body: BulkBody) -> Response:
     """Apply one action to many jobs. Each succeeds or is refused on its own; the answer counts them.
 
-    The jobs are gone through from the newest at the time of the call. A retry goes from the oldest, takes a job after
-    those of the same call that it waits for, and does not meet the jobs it makes.
+    It starts with the newest job at the time of the call. A retry starts with the oldest, retries a job after those of
+    the same call that it waits for, and does not touch the jobs that it creates.
     """
     permission = PERMISSIONS[body.action]
     if not request.identity.may(permission):
@@ -97,22 +96,13 @@ async def bulk(request: ApiRequest, body: BulkBody) -> Response:
     matched, changed, reasons = unknown, 0, Counter({"not_found": unknown} if unknown else {})
     if body.action == "retry" and job_ids is None:
         found = [job_id async for page in _matching(request, filters) for job_id in page]
-        job_ids = await request.database.call(calls.jobs.retry_order(found))  # of all, not only of each page
-    # A dry run of retries is one call, because each undoes what the next would have seen.
+        job_ids = await request.call(calls.jobs.retry_order(found))  # of all of them, not of each page
+    # A dry run of retries is one call: each call rolls back what the next would have seen.
     size = max(PAGE, len(job_ids or ())) if body.dry_run else PAGE
     pages = _matching(request, filters) if job_ids is None else _slices(job_ids, size)
+    options = body.model_dump(include={"reason", "force", "priority", "dry_run"})
     async for page in pages:
-        counts = await request.database.call(
-            calls.jobs.bulk_jobs(
-                body.action,
-                request.identity,
-                reason=body.reason,
-                force=body.force,
-                priority=body.priority,
-                dry_run=body.dry_run,
-                job_ids=page,
-            )
-        )
+        counts = await request.call(calls.jobs.bulk_jobs(body.action, request.identity, job_ids=page, **options))
         matched += counts.matched
         changed += counts.changed
         reasons.update(counts.reasons)
@@ -124,14 +114,14 @@ async def bulk(request: ApiRequest, body: BulkBody) -> Response:
         "refused": matched - changed,
         "reasons": dict(reasons),
     }
-    return json_response(json.dumps(answer))
+    return value_response(answer)
 
 
 async def _matching(request: ApiRequest, filters: JobFilter) -> AsyncIterator[list[int]]:
-    """The ids of all jobs that match, newest first. A page may be empty, and still another follow."""
+    """The ids of all matching jobs, newest first. An empty page is not necessarily the last."""
     cursor: int | None = None
     while True:
-        page, cursor = await request.database.call(calls.jobs.match_jobs(filters, request.identity, cursor=cursor))
+        page, cursor = await request.call(calls.jobs.match_jobs(filters, request.identity, cursor=cursor))
         if page:
             yield page
         if cursor is None:
@@ -144,7 +134,7 @@ async def _slices(job_ids: list[int], size: int) -> AsyncIterator[list[int]]:
 
 
 def _read_ids(ids: list[str] | None) -> tuple[list[int] | None, int]:
-    """The ids, each once, and how many are none: those are answered like missing ones."""
+    """The ids without repeats, and how many are malformed: those count as missing."""
     if ids is None:
         return None, 0
     found: dict[int, None] = {}

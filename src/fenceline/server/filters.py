@@ -1,15 +1,18 @@
-"""The filters of a list: in a query string, where every one may be repeated, and in the body of a bulk verb."""
+"""Filters of job lists, in a query string and in the body of a bulk action; cursors and pages of lists."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Depends, Query
+from fastapi import Depends, Query, Response
 from pydantic import Field, StrictStr
 
+from fenceline.client.job_filters import read_filters
+from fenceline.database.call import Call, page_of
 from fenceline.model.job import JobFilter
 from fenceline.model.public_id import InvalidId, format_id, parse_id
-from fenceline.server.problems import Problem
+from fenceline.server.problems import Problem, invalid
+from fenceline.server.routing import ApiRequest, list_response
 from fenceline.server.schemas import Body, Moment
 
 Texts = Annotated[list[str] | None, Query()]
@@ -23,7 +26,7 @@ When = Annotated[Moment | None, Query()]
 
 
 class FilterBody(Body):
-    """As the query of `GET /v1/jobs`; each value alone or in a list."""
+    """Like the query of `GET /v1/jobs`; each condition is one value or a list."""
 
     status: StrictStr | list[StrictStr] | None = None
     kind: StrictStr | list[StrictStr] | None = None
@@ -42,25 +45,13 @@ class FilterBody(Body):
 
     def to_filter(self) -> JobFilter:
         """Raises Problem `invalid` for a label without a colon."""
-        return JobFilter(
-            statuses=_several(self.status),
-            kinds=_several(self.kind),
-            lanes=_several(self.lane),
-            tenants=_several(self.tenant),
-            labels=read_labels(_several(self.label)),
-            created_after=self.created_after,
-            created_before=self.created_before,
-            created_by=self.created_by,
-            error=self.error,
-            parent=_read_parent(self.parent),
-            group=self.group,
-            key=self.key,
-            worker=self.worker,
-            phase=self.phase,
-        )
+        label = [self.label] if isinstance(self.label, str) else self.label
+        conditions = self.model_dump(exclude={"label"})
+        conditions |= {"labels": read_labels(label), "parent": _read_parent(self.parent)}
+        return read_filters(conditions)  # type: ignore[arg-type]  # the names are those of the filters
 
 
-async def _job_filter(  # noqa: PLR0917 - FastAPI passes them by name; async: else it goes through a thread
+async def _job_filter(  # noqa: PLR0917 - FastAPI passes them by name; async, or it would run in a thread
     status: Texts = None,
     kind: Texts = None,
     lane: Texts = None,
@@ -96,14 +87,7 @@ async def _list_filter(  # noqa: PLR0917 - as above
     worker: Annotated[Text, Query(description="The worker or runner that holds it or finished it.")] = None,
     phase: Annotated[Text, Query(description="Its last phase.")] = None,
 ) -> JobFilter:
-    return replace(
-        filters,
-        parent=_read_parent(parent),
-        group=group,
-        key=key,
-        worker=worker,
-        phase=phase,
-    )
+    return replace(filters, parent=_read_parent(parent), group=group, key=key, worker=worker, phase=phase)
 
 
 #: What `GET /v1/jobs` takes.
@@ -111,58 +95,52 @@ ListQuery = Annotated[JobFilter, Depends(_list_filter)]
 
 
 def read_labels(label: Sequence[str] | None) -> dict[str, str] | None:
-    """`project:x` to name and value; the value may have colons of its own. Raises Problem `invalid`."""
+    """Reads `name:value`; the value may contain colons. Raises Problem `invalid`."""
     labels: dict[str, str] = {}
     for text in label or ():
         name, colon, value = text.partition(":")
         if not colon or not name or labels.get(name, value) != value:
             message = "write it as name:value, each name once"
-            raise Problem("invalid", f"label {text[:80]!r}: {message}", errors=[{"field": "label", "message": message}])
+            raise invalid("label", message, f"label {text[:80]!r}: {message}")
         labels[name] = value
     return labels or None
 
 
 def read_cursor(cursor: str | None) -> int | None:
-    """Raises Problem `invalid`: a cursor is an answer's own word, no id that somebody typed."""
+    """Raises Problem `invalid`, not `not_found`: a cursor is copied from an answer, not an id that somebody typed."""
     if cursor is None:
         return None
     try:
         return parse_id(cursor)
     except InvalidId as error:
-        raise _wrong_cursor() from error
+        raise wrong_cursor() from error
 
 
-def read_skipped(cursor: str | None) -> int:
-    """The same for lists whose cursor is how many rows came before. Raises Problem `invalid`."""
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):  # noqa: PLR2004 - digits of an integer
-        raise _wrong_cursor()
-    return int(cursor)
+async def answer_page(request: ApiRequest, call: Call[list[Any]], cursor: str | None) -> Response:
+    """A page of a list whose cursor is the number of rows before it. Raises Problem `invalid`."""
+    skipped = "0" if cursor is None else cursor
+    if not (skipped.isascii() and skipped.isdigit() and len(skipped) < 10):  # noqa: PLR2004 - digits of an integer
+        raise wrong_cursor()
+    found, following = await request.call(page_of(call, int(skipped)))
+    return list_response(found, following)
 
 
-def _wrong_cursor() -> Problem:
-    message = "use the next_cursor of the page before"
-    return Problem("invalid", f"cursor: {message}", errors=[{"field": "cursor", "message": message}])
+def wrong_cursor() -> Problem:
+    return invalid("cursor", "use the next_cursor of the page before")
 
 
-def read_fields(fields: Sequence[str] | None, known: Sequence[str] = OPTIONAL_FIELDS) -> list[str]:
-    """`args,result`, or each by itself. Raises Problem `invalid` for one that is not known."""
+def read_fields(fields: Sequence[str] | None) -> list[str]:
+    """Names separated by commas, or repeated. Raises Problem `invalid` for an unknown one."""
     wanted = [name.strip() for text in fields or () for name in text.split(",")]
     for name in wanted:
-        if name not in known:
-            message = f"{name[:80]!r} cannot be asked for: use {', '.join(known)}"
-            raise Problem("invalid", f"fields: {message}", errors=[{"field": "fields", "message": message}])
+        if name not in OPTIONAL_FIELDS:
+            raise invalid("fields", f"{name[:80]!r} cannot be asked for: use {', '.join(OPTIONAL_FIELDS)}")
     return wanted
 
 
 def _read_parent(parent: str | None) -> str | None:
-    """A malformed id is answered like that of a missing job: it has no children."""
+    """A malformed id counts as that of a missing job, which has no children."""
     try:
         return None if parent is None else format_id(parse_id(parent))
     except InvalidId:
         return format_id(0)
-
-
-def _several(value: str | list[str] | None) -> list[str] | None:
-    return [value] if isinstance(value, str) else value

@@ -1,16 +1,14 @@
-"""Ends attempts of runners; where the kind has a finalizer, in one transaction with what that writes.
+"""Ends attempts of runners; if the kind has a finalizer, in one transaction with the finalizer's writes.
 
-A runner has no database, so the server runs the finalizer when the runner reports success. It must have been started
-with the app for that: otherwise the answer is 503 `finalizer_missing`, and the runner tries again later.
+A runner has no database, so the server runs the finalizer when the runner reports success. For that it must have been
+started with the app; otherwise it answers 503 `finalizer_missing`, and the runner tries again later.
 """
 
 import asyncio
 import json
-from typing import Any
+from dataclasses import replace
 
-from fenceline.client.app_parts import app_parts
-from fenceline.client.handler import Handler
-from fenceline.client.handler_parts import handler_parts
+from fenceline.client.handler_parts import HandlerParts
 from fenceline.context.attempt import Attempt
 from fenceline.context.attempt_api import SqlAttemptApi
 from fenceline.context.context import Context
@@ -43,14 +41,14 @@ class RunnerTransaction(Transaction):
 async def finish_one(request: ApiRequest, ending: RunnerEnding) -> str:
     """The verdict: accepted, already, stale, forbidden or not_found. Raises Problem `finalizer_missing`."""
     call = calls.attempts.finish_as_runner(request.identity, [ending])
-    [verdict] = await request.database.call(call)
+    [verdict] = await request.call(call)
     if verdict != "finalizer":
         return verdict
-    row = await request.database.call(calls.attempts.live_claim(ending.job_id, ending.attempt_id))
+    row = await request.call(calls.attempts.live_claim(ending.job_id, ending.attempt_id))
     if row is not None:
         attempt = Attempt(*row)
-        handler = app_parts(request.server.app).handlers.get(attempt.kind)
-        if handler is None or handler_parts(handler).finalizer is None:
+        handler = request.server.handler(attempt.kind)
+        if handler is None or handler.finalizer is None:
             raise Problem(
                 "finalizer_missing",
                 f"kind {attempt.kind!r} has a finalizer, and this server was started without the app that has it: "
@@ -59,20 +57,18 @@ async def finish_one(request: ApiRequest, ending: RunnerEnding) -> str:
         try:
             await _finalize(request, ending, attempt, handler)
         except StaleAttempt:
-            pass  # somebody was quicker, perhaps the same report sent before: see below
+            pass  # something else ended it first, perhaps an earlier copy of this report: ask again below
         else:
             return "accepted"
-    [verdict] = await request.database.call(call)
+    [verdict] = await request.call(call)
     return verdict
 
 
-async def _finalize(request: ApiRequest, ending: RunnerEnding, attempt: Attempt, handler: Handler[Any, Any]) -> None:
-    """Run the finalizer and end the attempt. What the finalizer raises fails the attempt. Raises StaleAttempt."""
+async def _finalize(request: ApiRequest, ending: RunnerEnding, attempt: Attempt, handler: HandlerParts) -> None:
+    """Run the finalizer and end the attempt; an exception in the finalizer fails it. Raises StaleAttempt."""
     session = Session(attempt, SqlAttemptApi(request.database.call), request.server.app)
     try:
-        value = handler_parts(handler).arguments.decode_result(
-            None if ending.result is None else json.loads(ending.result)
-        )
+        value = handler.arguments.decode_result(None if ending.result is None else json.loads(ending.result))
         await RunnerTransaction(session, request.identity, ending).finish_with(
             value, SyncContext, wait_on(asyncio.get_running_loop())
         )
@@ -82,15 +78,9 @@ async def _finalize(request: ApiRequest, ending: RunnerEnding, attempt: Attempt,
         if failures.is_lost(error) or failures.is_passing(error):
             raise DatabaseUnavailable(f"the end could not be written: {error}") from error
         failed = ending_of(attempt, error)
-        ended = RunnerEnding(
-            job_id=ending.job_id,
-            attempt_id=ending.attempt_id,
-            outcome=failed.outcome,
-            error=failed.error,
-            delay_seconds=failed.delay,
-            ran_seconds=ending.ran_seconds,
-            metadata=ending.metadata,
+        ended = replace(
+            ending, outcome=failed.outcome, result=None, error=failed.error, errors=None, delay_seconds=failed.delay
         )
-        [verdict] = await request.database.call(calls.attempts.finish_as_runner(request.identity, [ended]))
+        [verdict] = await request.call(calls.attempts.finish_as_runner(request.identity, [ended]))
         if verdict != "accepted":
             raise StaleAttempt(f"the attempt of job {attempt.id} is gone") from error

@@ -1,7 +1,7 @@
-"""What `/metrics` says of the fleet: gauges as they were last measured, and counters of what has ended since.
+"""Metrics of the fleet: gauges as last measured, and counters of what has ended since.
 
-Ends are counted by whoever looks at the history, so every server counts all of them: take the `max` over servers, not
-the sum. A server that starts begins at 0.
+Every server counts all ends from the history: take the `max` over servers, not the sum. Counters start at 0 with the
+server.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 from fenceline.model.job import Lane
 from fenceline.model.status import FINAL
 
-#: Upper bounds in seconds of how long jobs waited for their start.
+#: Upper bounds, in seconds, of the histogram of waits for a start.
 WAIT_BOUNDS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0)
 LANE_GAUGES = {
     "depth": "Jobs of the lane that wait for a worker or a slot.",
@@ -33,7 +33,7 @@ ATTEMPTS = {
 
 
 class FleetMetrics(Collector):
-    """`shows_kinds`: whether names of kinds may be told; else `kind` is empty."""
+    """`shows_kinds`: whether names of kinds may be shown; else `kind` is empty."""
 
     def __init__(self, *, shows_kinds: bool = False) -> None:
         self._shows_kinds = shows_kinds
@@ -49,7 +49,7 @@ class FleetMetrics(Collector):
         return self._now.get("until")
 
     def update(self, lanes: list[Lane], measured: Mapping[str, Any]) -> None:
-        """What `measure_fleet` said, since `until`."""
+        """Take in the answer of `measure_fleet`, which begins at `until`."""
         self._lanes, self._now = lanes, measured
         for lane in lanes:
             for status in FINAL:
@@ -79,17 +79,15 @@ class FleetMetrics(Collector):
     def _fleet_gauges(self) -> list[Metric]:
         text = "Workers and runners that are signed on; no servers, which deliver webhooks."
         workers = GaugeMetricFamily("fenceline_workers", text, labels=["status"])
-        for status in ("live", "blocked", "lost"):
-            if self._now:
-                workers.add_metric([status], self._now["workers"][status])
         jobs = GaugeMetricFamily(
             "fenceline_jobs", "Jobs that wait for something else than a worker.", labels=["status"]
         )
-        for status in ("scheduled", "waiting", "awaiting_approval"):
-            if self._now:
-                jobs.add_metric([status], self._now["jobs"][status])
         draining = GaugeMetricFamily("fenceline_draining", "1: new jobs from outside are refused.")
         if self._now:
+            for status in ("live", "blocked", "lost"):
+                workers.add_metric([status], self._now["workers"][status])
+            for status in ("scheduled", "waiting", "awaiting_approval"):
+                jobs.add_metric([status], self._now["jobs"][status])
             draining.add_metric([], float(self._now["draining"]))
         return [workers, jobs, draining]
 

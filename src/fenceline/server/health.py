@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can do its work."""
+"""Whether the server is alive, and whether it is ready."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ READY_SECONDS = 3.0
 
 
 class Readiness:
-    """Asks the database, for all who want to know at the moment: they need no token, and must not use up the pool."""
+    """One query for all who ask at the same time: they need no token, so they must not use up the pool."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -30,11 +30,11 @@ class Readiness:
         """Raises what the database raises."""
         if self._asking is None or self._asking.done():
             self._asking = asyncio.create_task(self._database.call(calls.system.schema_version()))
-            self._asking.add_done_callback(_note)  # those who asked may have gone
+            self._asking.add_done_callback(_retrieve_error)  # the requests may have been cancelled
         await asyncio.shield(self._asking)
 
 
-def _note(asking: "asyncio.Task[object]") -> None:
+def _retrieve_error(asking: "asyncio.Task[object]") -> None:
     if not asking.cancelled():
         asking.exception()
 
@@ -52,7 +52,7 @@ async def readyz(request: ApiRequest) -> Response:
         async with asyncio.timeout(READY_SECONDS):
             await request.server.readiness.check()
     except (FencelineError, OSError) as error:
-        # Anybody may ask; what the driver says names hosts and users.
+        # Not in the answer, which is public: the driver's message names hosts and users.
         log.warning("not ready: %s", str(error) or "the database did not answer in time")
         raise Problem("unavailable", "the database cannot be used: the server's log says why") from error
     return json_response('{"status": "ok"}')

@@ -1,18 +1,19 @@
-"""Args and results, kept from those whose role hides them: in every answer, and in every event of a stream."""
+"""Hides args and results in answers and streams, and secrets of paths in logs."""
 
 import json
 from typing import Any
 
 from pydantic_core import from_json
 
-#: What is hidden, wherever it stands in an answer: of jobs, steps, checkpoints, schedules, triggers.
+CALLBACKS = "/v1/callbacks/"
+#: Fields hidden anywhere in an answer: those of jobs, steps, checkpoints, schedules, triggers.
 HIDDEN = frozenset({"args", "result", "snapshot", "state"})
-#: Stands in its place; null stays null.
+#: Replaces their value; null stays null.
 MARK = {"$hidden": True}
 
 
 def hide(document: str | bytes) -> str:
-    """JSON text, without what is hidden."""
+    """JSON text for a caller whose role hides args and results."""
     return json.dumps(_without(from_json(document)))
 
 
@@ -22,3 +23,9 @@ def _without(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {name: MARK if name in HIDDEN and each is not None else _without(each) for name, each in value.items()}
+
+
+def shown_path(path: str) -> str:
+    """A path for logs, without the secret of a callback, wherever we are mounted."""
+    before, found, _secret = path.partition(CALLBACKS)
+    return f"{before}{found}…" if found else path

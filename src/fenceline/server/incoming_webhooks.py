@@ -1,7 +1,7 @@
 """Incoming webhooks: a signed request enqueues a job.
 
-What is signed is in `fenceline.model.webhook_schemes`. A request that does not fit any trigger of that name is answered
-like one to a trigger that does not exist.
+The ways to sign are in `fenceline.model.webhook_schemes`. A request whose signature fits no trigger of that name is
+answered as if there were no such trigger.
 """
 
 import json
@@ -11,24 +11,21 @@ from fastapi import Query, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, StrictInt, StrictStr
 
 from fenceline.database import calls
-from fenceline.database.call import page_of
 from fenceline.database.calls.webhooks import TriggerKey
 from fenceline.model.identity import Identity
 from fenceline.model.webhook_schemes import SCHEMES, BadSecret, Claim
 from fenceline.server.doors import address_key
-from fenceline.server.filters import Cursor, read_skipped
-from fenceline.server.jobs import LOCATION, encode_args
-from fenceline.server.payloads import FORM, read_payload
-from fenceline.server.problems import Problem
-from fenceline.server.routing import PUBLIC, ApiRequest, json_response, list_response, operation, router
+from fenceline.server.filters import Cursor, answer_page
+from fenceline.server.jobs import ENQUEUED, encode_args
+from fenceline.server.payloads import body_of, read_payload, read_unknown_body
+from fenceline.server.problems import Problem, missing
+from fenceline.server.routing import PUBLIC, ApiRequest, json_response, operation, router, value_response
 from fenceline.server.schemas import AT, Body, JobOptionsBody, JobView, with_role
-from fenceline.server.unknown_body import read_unknown_body
 from fenceline.server.views import View, examples, list_of
 
 routes = router("triggers")
 
 _NO_CLAIM = Claim(())
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 _TRIGGER: dict[str, JsonValue] = {
     "name": "deploy", "kind": "deploy", "tenant": "default", "args": {"stage": "test"},
     "map": {"commit": "$.head_commit.id"}, "options": {"priority": 10}, "scheme": "fenceline",
@@ -50,8 +47,8 @@ SchemeName = Annotated[
 
 
 class TriggerBody(Body):
-    """`args` are those of every job; `map` names arguments and where in the body they stand (SQL/JSON path); without it
-    the body itself is the args. The headers name what the sender repeats when it sends a delivery again.
+    """`args` are the same for every job; `map` names arguments and their place in the body (SQL/JSON path); without it
+    the body itself is the args. The headers are those that the sender repeats when it repeats a delivery.
     """
 
     model_config = examples(
@@ -99,52 +96,42 @@ class NewTriggerView(TriggerView):
     secret: Annotated[str, Field(description="What requests are signed with. It is never shown again.")]
 
 
-TriggerList = list_of(TriggerView, has_pages=True)
-
-
 class TriggerPayload(BaseModel):
-    """Whatever the sender has to say: a JSON object, or anything the trigger's map can read."""
+    """A JSON object, or anything that the trigger's map can read."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [{"head_commit": {"id": "4f1c"}}]})
 
 
-@routes.get("/v1/triggers", **operation("schedules:manage", model=TriggerList))
+@routes.get("/v1/triggers", **operation("schedules:manage", model=list_of(TriggerView)))
 async def list_triggers(request: ApiRequest, cursor: Cursor = None) -> Response:
     """Incoming webhooks that you may see, by name, without their secrets. A page has at most about 4 MiB."""
-    call = calls.webhooks.triggers(request.identity.reach)
-    found, following = await request.database.call(page_of(call, read_skipped(cursor)))
-    return list_response(found, following)
+    return await answer_page(request, calls.webhooks.triggers(request.identity.reach), cursor)
 
 
-@routes.post("/v1/triggers", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=NewTriggerView))
+@routes.post("/v1/triggers", **operation("schedules:manage", "conflict", status=201, model=NewTriggerView))
 async def create_trigger(request: ApiRequest, body: TriggerBody) -> Response:
     """Create an incoming webhook. Only this answer shows its secret."""
     settings = body.model_dump(exclude_unset=True, exclude={"name", "secret"})
     settings["options"] = with_role(settings.get("options"), request.identity)
     secret = _secret(body)
-    made: str = await request.database.call(
-        calls.webhooks.create_trigger(body.name, settings, secret, request.identity)
-    )
-    return json_response(
-        json.dumps({**json.loads(made), "secret": secret}), 201, {"Location": f"/v1/triggers/{body.name}"}
-    )
+    made: str = await request.call(calls.webhooks.create_trigger(body.name, settings, secret, request.identity))
+    return value_response({**json.loads(made), "secret": secret}, 201, {"Location": f"/v1/triggers/{body.name}"})
 
 
-@routes.get("/v1/triggers/{name}", **operation("schedules:manage", "not_found", "invalid", model=TriggerView))
+@routes.get("/v1/triggers/{name}", **operation("schedules:manage", "not_found", model=TriggerView))
 async def get_trigger(request: ApiRequest, name: str, tenant: Annotated[str | None, Query()] = None) -> Response:
     """One incoming webhook; `tenant` selects another tenant's, if you may see it."""
-    found = await request.database.call(calls.webhooks.triggers(tenant_of(request.identity, name, tenant), name))
+    found = await request.call(calls.webhooks.triggers(tenant_of(request.identity, name, tenant), name))
     if not found:
-        raise _no_trigger(name)
+        raise missing("trigger", name)
     return json_response(found[0])
 
 
-@routes.delete("/v1/triggers/{name}", **operation("schedules:manage", "not_found", "invalid", status=204))
-async def delete_trigger(request: ApiRequest, name: str, tenant: Annotated[str | None, Query()] = None) -> Response:
+@routes.delete("/v1/triggers/{name}", **operation("schedules:manage", "not_found", status=204))
+async def delete_trigger(request: ApiRequest, name: str, tenant: Annotated[str | None, Query()] = None) -> None:
     """Delete an incoming webhook; requests to it are refused from now on."""
-    wanted = tenant_of(request.identity, name, tenant)
-    await request.database.call(calls.webhooks.delete_trigger(name, wanted, request.identity))
-    return Response(status_code=204)
+    identity = request.identity
+    await request.call(calls.webhooks.delete_trigger(name, tenant_of(identity, name, tenant), identity))
 
 
 @routes.post(
@@ -152,23 +139,13 @@ async def delete_trigger(request: ApiRequest, name: str, tenant: Annotated[str |
     **operation(
         PUBLIC, "unauthenticated", "timeout", "conflict", "not_found", "resource_locked", "limited", "busy", "draining",
         "unavailable",
-        *_WITH_BODY,
         status=202, model=JobView,
-        answers={
-            200: {"description": "The job that was there already.", "model": JobView, "headers": LOCATION},
-            202: {"description": "Enqueued.", "headers": LOCATION},
-        },
+        answers=ENQUEUED,
         extra={
             "description": "\n".join(
                 f"- scheme `{name}`: {scheme.wanted}" for name, scheme in SCHEMES.items()
             ),
-            "requestBody": {
-                "required": True,
-                "content": {
-                    "application/json": {"schema": {"$ref": "#/components/schemas/TriggerPayload"}},
-                    FORM: {"schema": {"$ref": "#/components/schemas/TriggerPayload"}},
-                },
-            },
+            **body_of("TriggerPayload", required=True),
         },
     ),
 )  # fmt: skip
@@ -181,7 +158,7 @@ async def fire_trigger(request: ApiRequest, name: str) -> Response:
     )
     payload, text = read_payload(request.headers.get("content-type", ""), body)
     if trigger.scheme == "slack" and _is_challenge(payload):
-        return json_response(json.dumps({"challenge": payload["challenge"]}))
+        return value_response({"challenge": payload["challenge"]})
     database = request.server.turns.of(trigger.tenant)
     args = await database.call(calls.webhooks.trigger_args(name, trigger.tenant, text))
     encoded, defaults = await encode_args(request, trigger.kind, args)
@@ -203,7 +180,7 @@ async def fire_trigger(request: ApiRequest, name: str) -> Response:
 
 
 async def _receive(request: ApiRequest, name: str) -> tuple[TriggerKey, bytes, bytes]:
-    """The trigger that is meant, the signature and the body, of which little is read: nobody knows yet whose it is.
+    """The trigger, the signature and the body. Its size is bounded, as nobody knows yet who sent it.
 
     Raises Problem `unauthenticated`, `too_large`, `timeout`, `busy`.
     """
@@ -213,9 +190,9 @@ async def _receive(request: ApiRequest, name: str) -> tuple[TriggerKey, bytes, b
     with server.trigger_bodies.one(address_key(request.host)) as has_place:
         if not has_place:
             raise Problem("busy", "too many requests to triggers are under way, in all or from this address")
-        found = await request.database.call(calls.webhooks.trigger_keys(name))
+        found = await request.call(calls.webhooks.trigger_keys(name))
         claims = [SCHEMES[trigger.scheme].read(request.headers) or _NO_CLAIM for trigger in found]
-        # One that does not exist takes as long, and is answered as late.
+        # For an unknown trigger the answer takes just as long.
         signings = [
             claim.start(SCHEMES[trigger.scheme].key(trigger.secret))
             for trigger, claim in zip(found, claims, strict=True)
@@ -235,7 +212,7 @@ async def _receive(request: ApiRequest, name: str) -> tuple[TriggerKey, bytes, b
 
 
 def _secret(body: TriggerBody) -> str:
-    """Raises Problem `invalid`: one that the scheme cannot use, or that only the sender can make."""
+    """Raises Problem `invalid` for a secret that the scheme cannot use, or a missing one that only the sender knows."""
     scheme = SCHEMES[body.scheme]
     if body.secret is None:
         if scheme.make_secret is None:
@@ -249,7 +226,7 @@ def _secret(body: TriggerBody) -> str:
 
 
 def _is_challenge(payload: Any) -> bool:
-    """Slack asks so whether the address is ours."""
+    """Whether Slack asks if the address is ours."""
     return (
         isinstance(payload, dict)
         and payload.get("type") == "url_verification"
@@ -269,11 +246,7 @@ def _header(request: ApiRequest, name: str | None) -> str | None:
 
 
 def tenant_of(identity: Identity, name: str, tenant: str | None) -> str:
-    """Whose trigger is meant. A foreign tenant has none."""
+    """The tenant whose trigger is meant. Raises Problem `not_found` for one that the caller may not see."""
     if tenant is not None and identity.reach is not None and tenant != identity.reach:
-        raise _no_trigger(name)
+        raise missing("trigger", name)
     return tenant or identity.tenant
-
-
-def _no_trigger(name: str) -> Problem:
-    return Problem("not_found", f"trigger {name[:80]!r} does not exist")

@@ -1,4 +1,4 @@
-"""Jobs: enqueue, list, look at one."""
+"""Jobs: enqueue, list, show one."""
 
 import asyncio
 import json
@@ -7,25 +7,22 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Response
 
-from fenceline.client.app_parts import app_parts
 from fenceline.client.arguments import encode_plain
 from fenceline.client.enqueue_options import EnqueueOptions, encode_options
-from fenceline.client.handler_parts import handler_parts
 from fenceline.database import calls
-from fenceline.database.call import text_of
 from fenceline.errors import InvalidArgs, NotFound
 from fenceline.model.identity import Identity
 from fenceline.model.job import JobFilter
 from fenceline.model.public_id import format_id
 from fenceline.server.filters import Cursor, Fields, Limit, ListQuery, read_cursor, read_fields
-from fenceline.server.problems import Problem
+from fenceline.server.problems import invalid
 from fenceline.server.routing import ApiRequest, json_response, operation, page_response, read_job_id, router
 from fenceline.server.schemas import EnqueueBody, JobList, JobView
 
 routes = router("jobs")
 
-#: Options whose enqueue takes no longer than a plain one. What may wait for somebody else's transaction (keys, locks),
-#: or take its time (a thousand jobs to wait for, a snapshot to be hashed), must not hold up others.
+#: Options that do not slow an enqueue down. Those that may wait for somebody else's transaction (dedupe keys, locks) or
+#: take a while (dependencies on a thousand jobs, hashing a snapshot) must not hold up the other jobs of a batch.
 _QUICK = frozenset(
     {
         "lane", "priority", "run_at", "run_in", "expires_at", "max_attempts", "labels", "key", "key_limit",
@@ -34,18 +31,18 @@ _QUICK = frozenset(
 )  # fmt: skip
 _QUICK_BYTES = 65_536
 LOCATION = {"Location": {"description": "The job's path.", "schema": {"type": "string"}}}
+ENQUEUED: dict[int, dict[str, Any]] = {
+    200: {"description": "The job that was there already.", "model": JobView, "headers": LOCATION},
+    202: {"description": "Enqueued.", "headers": LOCATION},
+}
 
 
 @routes.post(
     "/v1/jobs",
     **operation(
-        "jobs:enqueue", "not_found", "resource_locked", "key_taken", "too_large", "unsupported_media_type", "invalid",
-        "idempotency_mismatch", "draining",
+        "jobs:enqueue", "not_found", "resource_locked", "key_taken", "idempotency_mismatch", "draining",
         status=202, model=JobView,
-        answers={
-            200: {"description": "The job that was there already.", "model": JobView, "headers": LOCATION},
-            202: {"description": "Enqueued.", "headers": LOCATION},
-        },
+        answers=ENQUEUED,
     ),
 )  # fmt: skip
 async def enqueue(
@@ -61,13 +58,11 @@ async def enqueue(
     if idempotency_key:
         options["idempotency_key"] = idempotency_key
     args, defaults = await encode_args(request, body.kind, body.args or {})
-    handler = app_parts(request.server.app).handlers.get(body.kind)
-    if handler is not None and handler_parts(handler).snapshot_provider is not None and "snapshot" not in options:
-        # As `validate=`: it may read files, or ask a service.
-        options["snapshot"] = await asyncio.to_thread(
-            handler_parts(handler).current_snapshot, handler_parts(handler).arguments.decode(args)
-        )
-    asked = calls.enqueue.Submission(
+    handler = request.server.handler(body.kind)
+    if handler is not None and handler.snapshot_provider is not None and "snapshot" not in options:
+        # In a thread: like `validate=`, it may read files or call a service.
+        options["snapshot"] = await asyncio.to_thread(handler.current_snapshot, handler.arguments.decode(args))
+    submission = calls.enqueue.Submission(
         kind=body.kind,
         args=args,
         options=bound(encode_chosen(options, request.identity.role, is_transaction=True), request.identity),
@@ -77,20 +72,20 @@ async def enqueue(
         created_by=request.identity.only_created_by,
     )
     if options.keys() <= _QUICK and len(args) <= _QUICK_BYTES:
-        made = await request.server.submitter.submit(asked)
+        made = await request.server.submitter.submit(submission)
     else:
-        made = await request.database.call(calls.enqueue.submit_job(asked, repeatable=bool(idempotency_key)))
+        made = await request.call(calls.enqueue.submit_job(submission, repeatable=bool(idempotency_key)))
     return json_response(made.job, 202 if made.created else 200, {"Location": f"/v1/jobs/{made.id}"})
 
 
 def encode_chosen(options: Mapping[str, Any], role: str | None = None, *, is_transaction: bool = False) -> str:
-    """Options of a body as JSON text."""
+    """A body's options as JSON text."""
     named = EnqueueOptions(**options)  # type: ignore[typeddict-item]  # names are those of the body
     return encode_options(named, actor_role=role, is_transaction=is_transaction)
 
 
 def bound(options: str, identity: Identity) -> str:
-    """Options as JSON text, with what the token is bound to: the database knows where a job would go."""
+    """Options as JSON text, with the token's bounds: the database checks them, as it knows where a job would go."""
     if not identity.is_bound:
         return options
     limits = {"bound_lanes": identity.lanes, "bound_kinds": identity.kinds}
@@ -99,24 +94,22 @@ def bound(options: str, identity: Identity) -> str:
 
 
 async def encode_args(request: ApiRequest, kind: str, args: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Args as JSON text and what the decorator says, by the handler where the server knows it."""
-    handler = app_parts(request.server.app).handlers.get(kind)
+    """Args as JSON text and the decorator's defaults; checked by the handler if the server knows it."""
+    handler = request.server.handler(kind)
     if handler is None:
         return encode_plain(kind, args), None
-    if not handler_parts(handler).has_validate:
-        return handler_parts(handler).encode_args(args), handler_parts(handler).defaults
+    if handler.validate is None:
+        return handler.encode_args(args), handler.defaults
     try:
-        # The application's own check may look something up, and block.
-        return await asyncio.to_thread(handler_parts(handler).encode_args, args), handler_parts(handler).defaults
+        # In a thread: the application's own check may block.
+        return await asyncio.to_thread(handler.encode_args, args), handler.defaults
     except (NotFound, InvalidArgs):
         raise
     except ValueError as error:
-        raise Problem(
-            "invalid", f"args of kind {kind!r}: {error}", errors=[{"field": "args", "message": str(error)}]
-        ) from error
+        raise invalid("args", str(error), f"args of kind {kind!r}: {error}") from error
 
 
-@routes.get("/v1/jobs", **operation("jobs:read", "invalid", model=JobList))
+@routes.get("/v1/jobs", **operation("jobs:read", model=JobList))
 async def list_jobs(
     request: ApiRequest, filters: ListQuery, limit: Limit = 50, cursor: Cursor = None, fields: Fields = None
 ) -> Response:
@@ -128,7 +121,7 @@ async def list_jobs(
     return await _page(request, filters, limit=limit, cursor=read_cursor(cursor), fields=read_fields(fields))
 
 
-@routes.get("/v1/jobs/{id}/children", **operation("jobs:read", "not_found", "invalid", model=JobList))
+@routes.get("/v1/jobs/{id}/children", **operation("jobs:read", "not_found", model=JobList))
 async def list_children(
     request: ApiRequest,
     id: str,
@@ -139,20 +132,20 @@ async def list_children(
     """The jobs that its handler enqueued, newest first, as in the list of all jobs."""
     place, wanted = read_cursor(cursor), read_fields(fields)
     parent = read_job_id(id)
-    await request.database.call(calls.jobs.visible_job_id(parent, request.identity))
+    await request.call(calls.jobs.visible_job_id(parent, request.identity))
     return await _page(request, JobFilter(parent=format_id(parent)), limit=limit, cursor=place, fields=wanted)
 
 
 async def _page(
     request: ApiRequest, filters: JobFilter, *, limit: int, cursor: int | None, fields: list[str]
 ) -> Response:
-    items, after = await request.database.call(
+    items, after = await request.call(
         calls.jobs.page_texts(filters, request.identity, limit=limit, cursor=cursor, fields=fields)
     )
     return page_response(items, after)
 
 
-@routes.get("/v1/jobs/{id}", **operation("jobs:read", "not_found", "invalid", model=JobView))
+@routes.get("/v1/jobs/{id}", **operation("jobs:read", "not_found", model=JobView))
 async def get_job(
     request: ApiRequest,
     id: str,
@@ -163,4 +156,4 @@ async def get_job(
     `fields=snapshot` adds the snapshot it was enqueued with, which may be long.
     """
     call = calls.jobs.describe_job(read_job_id(id), request.identity, with_snapshot=fields == "snapshot")
-    return json_response(await request.database.call(text_of(call)))
+    return await request.answer(call)

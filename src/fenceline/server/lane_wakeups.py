@@ -1,7 +1,7 @@
 """Wakes claims that wait for jobs.
 
-A notification only makes them quicker. Whoever waits polls as well, so a missed one, or a pooler that passes none on,
-costs a moment.
+Notifications only make claims quicker. Claims poll as well, so a missed notification, or a pooler that forwards none,
+only costs a moment.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ CHANNEL = "fenceline_ready"
 
 
 class Heard(asyncio.Event):
-    """Who waits, and what for."""
+    """A waiting claim, and the lanes it was woken for."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -21,12 +21,18 @@ class Heard(asyncio.Event):
 class ReadyLanes:
     def __init__(self) -> None:
         self._waiting: dict[str, set[Heard]] = {}
-        #: The server is to stop: nobody should be kept waiting any more.
+        self._everybody: set[Heard] = set()
+        #: The server is stopping: no claim should wait any longer.
         self.is_closed = False
 
     async def wait(self, lanes: Sequence[str], seconds: float) -> set[str]:
-        """Until some of the lanes may have got a job (those), so many seconds have passed or `close` (none)."""
+        """Wait until some of the lanes may have a job, and return them; none after so many seconds, or `close`,
+        even if that was called before.
+        """
         event = Heard()
+        if self.is_closed:
+            return event.lanes
+        self._everybody.add(event)
         for lane in lanes:
             self._waiting.setdefault(lane, set()).add(event)
         try:
@@ -35,12 +41,17 @@ class ReadyLanes:
         except TimeoutError:
             pass
         finally:
+            self._everybody.discard(event)
             for lane in lanes:
                 events = self._waiting[lane]
                 events.discard(event)
                 if not events:
                     del self._waiting[lane]
         return event.lanes
+
+    async def rest(self, seconds: float) -> None:
+        """Wait for so many seconds, or until `close`."""
+        await self.wait((), seconds)
 
     def on_notify(self, lane: str) -> None:
         for event in self._waiting.get(lane, ()):
@@ -49,5 +60,5 @@ class ReadyLanes:
 
     def close(self) -> None:
         self.is_closed = True
-        for event in {event for events in self._waiting.values() for event in events}:
+        for event in self._everybody:
             event.set()

@@ -1,4 +1,4 @@
-"""uvicorn as this server uses it: its limits, its TLS, its proxies. The one place that makes its configuration."""
+"""uvicorn's configuration for this server: limits, TLS, proxies."""
 
 from functools import partial
 from typing import Any
@@ -25,12 +25,12 @@ def uvicorn_config(api: FastAPI, **options: Any) -> uvicorn.Config:
         api,
         http=protocol,
         ws="none",
-        log_level="error",  # what it warns of is in the log of refusals, with the address
+        log_level="error",  # its warnings are in the log of refusals, with the address
         access_log=False,
         server_header=False,
         date_header=False,
         timeout_keep_alive=settings.edge.idle_seconds,
-        # Nobody is believed unless told: uvicorn's own default is to believe this machine.
+        # Trust no proxy by default: uvicorn would trust this machine.
         proxy_headers=bool(settings.edge.trusted_proxies),
         forwarded_allow_ips=list(settings.edge.trusted_proxies),
         **options,

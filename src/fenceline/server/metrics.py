@@ -1,6 +1,6 @@
 """`/metrics` for Prometheus: the fleet by lane, and the server's own requests.
 
-Names no tenant and no job; kinds only where a token is asked for (`--private-metrics`).
+It names no tenants or jobs, and kinds only if it requires a token (`--private-metrics`).
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from fenceline.server.routing import PUBLIC, ApiRequest, operation, router
 
 routes = router("health")
 
-#: The fleet is measured at most so often, however many ask.
+#: How often the fleet is measured at most.
 REMEMBER_SECONDS = 2.0
-#: And written down at most so often: that is thousands of lines, for whoever asks.
+#: How often the text, of thousands of lines, is generated at most.
 WRITE_SECONDS = 0.25
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
 
 class ServerMetrics:
-    """Counts requests as they come, and reads the fleet when asked."""
+    """Counts requests, and measures the fleet on demand."""
 
     def __init__(self, database: Database, *, shows_kinds: bool = False) -> None:
         self._database = database

@@ -1,7 +1,7 @@
 """Tokens of an identity provider: JWTs, checked against the keys in a file. Needs the extra `oidc`.
 
-Role and tenant come from claims, the permissions of the role from our database. The actor is marked with `oidc:`, which
-no token of ours can be named like.
+Role and tenant come from claims, the role's permissions from our database. The actor has the prefix `oidc:`, which no
+name of our own tokens can have.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from fenceline.server.server_settings import OidcSettings
 
 log = logging.getLogger("fenceline.server")
 
-#: Signatures only: a secret shared with the provider (HS…) or no signature at all is not accepted.
+#: Public-key signatures only: neither secrets shared with the provider (HS…) nor unsigned tokens.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 LEEWAY_SECONDS = 30
 REMEMBER_SECONDS = 1.0
@@ -47,14 +47,14 @@ class OidcTokens:
         self._load_keys()
 
     async def identify(self, token: str, nonce: str | None = None) -> Identity | None:
-        """`nonce`: what the token must carry besides, where it is the answer to a sign-in."""
+        """`nonce`: what the token of a sign-in must also contain."""
         claims = await asyncio.to_thread(self._check, token)
         if claims is None or (nonce is not None and claims.get("nonce") != nonce):
             return None
         return await self._identity(claims)
 
     def _check(self, token: str) -> Mapping[str, Any] | None:
-        """The claims of a token that is what it says, else None."""
+        """The claims of a valid token, else None."""
         try:
             self._load_keys()
             header = self._jwt.get_unverified_header(token)
@@ -96,7 +96,7 @@ class OidcTokens:
         )
 
     def _may_be_given(self, role: Mapping[str, Any]) -> bool:
-        """Whoever issues tokens there is not let in everywhere by that: what crosses tenants must be named."""
+        """The provider cannot grant everything by itself: roles that cross tenants must be allowed by name."""
         allowed = self._settings.roles
         return not role["all_tenants"] if allowed is None else role["name"] in allowed
 
@@ -110,7 +110,7 @@ class OidcTokens:
         return known[1]
 
     def _load_keys(self) -> None:
-        """Read the file when it is new; a provider's rotation of keys needs no restart."""
+        """Read the file if it has changed, so that a rotation of keys needs no restart."""
         path = self._settings.jwks_file
         try:
             written = path.stat().st_mtime

@@ -1,4 +1,4 @@
-"""`/openapi.json`: what FastAPI derives from the routes, with the problems, the permissions and the bearer token."""
+"""`/openapi.json`: FastAPI's description of the routes, plus problems, permissions and the bearer token."""
 
 import json
 from typing import Any
@@ -24,13 +24,13 @@ routes = router("about")
 async def openapi_document(request: ApiRequest) -> Response:
     """This document."""
     state = request.app.state
-    if not hasattr(state, "openapi_text"):  # anybody may ask for it, as often as they like
+    if not hasattr(state, "openapi_text"):  # public, so it must be cheap
         state.openapi_text = json.dumps(openapi(request.app))
     return json_response(state.openapi_text)
 
 
 def openapi(api: FastAPI) -> dict[str, Any]:
-    """The document; made once."""
+    """The document, created once."""
     if api.openapi_schema is None:
         document = get_openapi(title=api.title, version=api.version, description=api.description, routes=api.routes)
         components = document.setdefault("components", {})

@@ -1,4 +1,4 @@
-"""Outgoing webhooks: where the ends of jobs are reported to."""
+"""Outgoing webhooks, which report the ends of jobs to other systems."""
 
 import json
 from typing import Annotated
@@ -11,14 +11,13 @@ from fenceline.database import calls
 from fenceline.model.signature import new_secret
 from fenceline.model.status import FinalStatus
 from fenceline.server.incoming_webhooks import Secret
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
+from fenceline.server.problems import invalid
+from fenceline.server.routing import ApiRequest, list_response, operation, read_number, router, value_response
 from fenceline.server.schemas import AT, Body
 from fenceline.server.views import View, examples, list_of
 
 routes = router("hooks")
 
-MAX_ID = 2**31 - 1
 _HOOK: dict[str, JsonValue] = {
     "id": 3, "url": "https://example.com/fenceline", "kinds": ["ingest"], "statuses": ["failed"], "tenant": "default",
     "created_at": AT, "created_by": "ann",
@@ -26,7 +25,7 @@ _HOOK: dict[str, JsonValue] = {
 
 
 class HookBody(Body):
-    """Without `kinds` jobs of every kind, without `statuses` every end."""
+    """Without `kinds` it reports jobs of every kind, without `statuses` every end."""
 
     model_config = examples({"url": "https://example.com/fenceline", "statuses": ["failed"]})
 
@@ -55,49 +54,27 @@ class NewHookView(HookView):
     secret: Annotated[str, Field(description="What deliveries are signed with. It is never shown again.")]
 
 
-HookList = list_of(HookView)
-
-
-@routes.get("/v1/hooks", **operation("hooks:manage", model=HookList))
+@routes.get("/v1/hooks", **operation("hooks:manage", model=list_of(HookView, has_pages=False)))
 async def list_hooks(request: ApiRequest) -> Response:
     """Outgoing webhooks that you may see, without their secrets."""
-    found = await request.database.call(calls.webhooks.hooks(request.identity.reach))
-    return list_response(found)
+    return list_response(await request.call(calls.webhooks.hooks(request.identity.reach)))
 
 
-@routes.post(
-    "/v1/hooks",
-    **operation("hooks:manage", "too_large", "unsupported_media_type", "invalid", status=201, model=NewHookView),
-)
+@routes.post("/v1/hooks", **operation("hooks:manage", status=201, model=NewHookView))
 async def create_hook(request: ApiRequest, body: HookBody) -> Response:
     """Post finished jobs to an address; each delivery is a job. Only this answer shows the secret."""
     _check_url(body.url, allow_http=request.server.settings.hooks_allow_http)
     secret = body.secret or new_secret()
-    made: str = await request.database.call(
-        calls.webhooks.create_hook(
-            body.url,
-            secret,
-            request.identity,
-            kinds=body.kinds,
-            statuses=None if body.statuses is None else [*body.statuses],
-        )
-    )
-    hook = json.loads(made)
-    return json_response(json.dumps({**hook, "secret": secret}), 201, {"Location": f"/v1/hooks/{hook['id']}"})
+    statuses: list[str] | None = None if body.statuses is None else [*body.statuses]
+    call = calls.webhooks.create_hook(body.url, secret, request.identity, kinds=body.kinds, statuses=statuses)
+    hook = json.loads(await request.call(call))
+    return value_response({**hook, "secret": secret}, 201, {"Location": f"/v1/hooks/{hook['id']}"})
 
 
-@routes.delete("/v1/hooks/{id}", **operation("hooks:manage", "not_found", "invalid", status=204))
-async def delete_hook(request: ApiRequest, id: str) -> Response:
+@routes.delete("/v1/hooks/{id}", **operation("hooks:manage", "not_found", status=204))
+async def delete_hook(request: ApiRequest, id: str) -> None:
     """Delete an outgoing webhook; waiting deliveries will fail."""
-    await request.database.call(calls.webhooks.delete_hook(read_hook_id(id), request.identity))
-    return Response(status_code=204)
-
-
-def read_hook_id(text: str) -> int:
-    """Raises Problem `not_found`."""
-    if not (text.isascii() and text.isdigit() and int(text) <= MAX_ID):
-        raise Problem("not_found", f"hook {text[:40]!r} does not exist")
-    return int(text)
+    await request.call(calls.webhooks.delete_hook(read_number("hook", id), request.identity))
 
 
 def _check_url(url: str, *, allow_http: bool) -> None:
@@ -109,7 +86,5 @@ def _check_url(url: str, *, allow_http: bool) -> None:
     else:
         is_valid = is_valid and (parts.scheme == "https" or (allow_http and parts.scheme == "http"))
     if not is_valid:
-        message = "use https://host/path, without a name and password" + (
-            "" if allow_http else "; http is not allowed here"
-        )
-        raise Problem("invalid", f"url: {message}", errors=[{"field": "url", "message": message}])
+        why = "" if allow_http else "; http is not allowed here"
+        raise invalid("url", f"use https://host/path, without a name and password{why}")

@@ -1,7 +1,7 @@
-"""Plans at the claim: what a runner must not start because the configuration has changed since it was planned.
+"""Refuses claimed jobs that must not start because the configuration has changed since they were planned.
 
-A runner's app may lack the snapshot provider of a kind, so the server compares where it knows it. A worker compares
-for itself (`context/preparation.py`).
+A runner's app may lack the snapshot provider of a kind, so the server compares if it has one. A worker compares by
+itself (`context/preparation.py`).
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from fenceline.server.routing import ApiRequest
 
 log = logging.getLogger(__name__)
 
-#: Claims are read only where one may have been planned: nearly all have none, and `null` there.
+#: A claim is parsed only if this matches: in nearly all of them `requires_hash` is null.
 _REQUIRES = re.compile(r'"requires_hash"\s*:\s*"')
 
 
 async def refuse_stale_plans(request: ApiRequest, attempts: list[str]) -> list[str]:
-    """The claimed attempts, as JSON texts, without those that may not start: they have ended, and nothing runs."""
+    """The claimed attempts, as JSON texts, without those that must not start: those are ended here."""
     if all(
         handler_parts(handler).snapshot_provider is None for handler in app_parts(request.server.app).handlers.values()
     ):
@@ -38,14 +38,14 @@ async def refuse_stale_plans(request: ApiRequest, attempts: list[str]) -> list[s
 async def _may_start(request: ApiRequest, attempt: dict[str, Any]) -> bool:
     job = attempt["job"]
     required = job.get("requires_hash")
-    handler = app_parts(request.server.app).handlers.get(job["kind"])
-    if required is None or handler is None or handler_parts(handler).snapshot_provider is None or MARK in job["args"]:
+    handler = request.server.handler(job["kind"])
+    if required is None or handler is None or handler.snapshot_provider is None or MARK in job["args"]:
         return True
     try:
-        args = handler_parts(handler).arguments.decode(json.dumps(job["args"]))
-        # It may read files, or ask a service.
-        snapshot = await asyncio.to_thread(handler_parts(handler).current_snapshot, args)
-        current = await request.database.call(calls.context.snapshot_hash(to_json(snapshot)))
+        args = handler.arguments.decode(json.dumps(job["args"]))
+        # In a thread: it may read files or call a service.
+        snapshot = await asyncio.to_thread(handler.current_snapshot, args)
+        current = await request.call(calls.context.snapshot_hash(to_json(snapshot)))
     except Exception as error:
         log.warning("job %s: its snapshot could not be taken at the claim", job["id"], exc_info=True)
         await _end(
@@ -64,4 +64,4 @@ async def _end(request: ApiRequest, attempt: dict[str, Any], outcome: Outcome, c
     call = calls.attempts.finish_attempt(
         parse_id(attempt["job"]["id"]), UUID(attempt["attempt_id"]), outcome, error=error
     )
-    await request.database.call(call)
+    await request.call(call)

@@ -1,4 +1,4 @@
-"""Every error as RFC 9457 problem+json with a `code`; the one place where exceptions meet HTTP statuses.
+"""Every error as RFC 9457 problem+json with a `code`: the one place that maps exceptions to HTTP statuses.
 
 To add a code: an entry in `PROBLEMS`, and either raise `Problem(code, …)` or map an exception in `problem_of`.
 """
@@ -16,14 +16,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from fenceline import errors
-from fenceline.server.shown_path import shown_path
+from fenceline.server.hiding import shown_path
 
 log = logging.getLogger("fenceline.server")
 
 RETRY_SECONDS = 5
 MEDIA_TYPE = "application/problem+json"
 
-#: code → status and what it means. The word is the same in every language and version; the detail is for people.
+#: code → status and meaning. Codes are for programs and never change; the detail is for people.
 PROBLEMS: dict[str, tuple[int, str]] = {
     "unauthenticated": (401, "The token is missing, unknown, expired or revoked."),
     "forbidden": (403, "The token's role does not allow this."),
@@ -55,18 +55,16 @@ _WITH_RETRY = ("limited", "busy", "draining", "unavailable", "finalizer_missing"
 
 
 class Problem(HTTPException):
-    """An error answer. `more` are further members of the document.
+    """An error answer. `extensions` are further members of the document.
 
     raise Problem("not_found", f"lane {name!r} does not exist")
     """
 
     def __init__(self, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **extensions: Any) -> None:
-        given = dict(headers or {})
-        if code in _WITH_RETRY:
-            given.setdefault("Retry-After", str(RETRY_SECONDS))
+        defaults = {"Retry-After": str(RETRY_SECONDS)} if code in _WITH_RETRY else {}
         if code == "unauthenticated":
-            given.setdefault("WWW-Authenticate", "Bearer")
-        super().__init__(PROBLEMS[code][0], detail, headers=given)
+            defaults["WWW-Authenticate"] = "Bearer"
+        super().__init__(PROBLEMS[code][0], detail, headers={**defaults, **(headers or {})})
         self.code = code
         self.extensions = extensions
 
@@ -84,7 +82,7 @@ class Problem(HTTPException):
         return Response(json.dumps(self.document()), self.status_code, headers=self.headers, media_type=MEDIA_TYPE)
 
     def http_text(self) -> bytes:
-        """The whole answer, for a connection whose request never reached the application; the last on it."""
+        """The whole answer, as the last one of a connection whose request never reached the application."""
         body = json.dumps(self.document())
         headers = {
             "content-type": MEDIA_TYPE,
@@ -97,7 +95,16 @@ class Problem(HTTPException):
         return "\r\n".join([*lines, "", body]).encode()
 
 
-#: What the state machine refuses → code. Whatever is not here is `invalid`, with the refusal's own code as `reason`.
+def invalid(field: str, message: str, detail: str | None = None) -> Problem:
+    """For one field. `detail`: for when the message alone says too little."""
+    return Problem("invalid", detail or f"{field}: {message}", errors=[{"field": field, "message": message}])
+
+
+def missing(what: str, name: str) -> Problem:
+    return Problem("not_found", f"{what} {name[:80]!r} does not exist")
+
+
+#: Refusal of the state machine → code. All others are `invalid`, with the refusal's own code as `reason`.
 _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.NotFound: "not_found",
     errors.UnknownRole: "not_found",
@@ -125,12 +132,12 @@ _REFUSED: dict[type[errors.RefusedError], str] = {
     errors.KeyTaken: "key_taken",
     errors.IdempotencyMismatch: "idempotency_mismatch",
 }
-#: The member that names the culprit.
+#: The member of the document that names the culprit.
 _CULPRITS = {"resource_locked": "holder", "wrong_status": "job_status", "limited": "tenant"}
 
 
 def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a table of cases
-    """The answer for an exception; None when it is a mistake of ours."""
+    """The answer for an exception; None if it is a bug of ours."""
     match error:
         case Problem():
             return error
@@ -145,7 +152,7 @@ def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a t
         case errors.InvalidId():
             return Problem("not_found", str(error))
         case RequestValidationError():
-            fields = [_field_error(item) for item in error.errors()]
+            fields = [_field_error(item, error.body) for item in error.errors()]
             return Problem("invalid", _sentence(fields), errors=fields)
         case errors.DatabaseBusy():
             return Problem("busy", str(error))
@@ -160,10 +167,22 @@ def problem_of(error: Exception) -> Problem | None:  # noqa: C901, PLR0911 - a t
     return None
 
 
-def _field_error(item: Mapping[str, Any]) -> dict[str, str]:
+def _field_error(item: Mapping[str, Any], body: Any) -> dict[str, str]:
     where, *path = item["loc"] or ("body",)
+    if where == "body":
+        path = _sent_path(path, body, is_missing=item["type"] == "missing")
     name = ".".join(str(part) for part in path) or str(where)
-    return {"field": name, "message": str(item["msg"])}
+    return {"field": name, "message": str(item["msg"]).removeprefix("Value error, ")}
+
+
+def _sent_path(path: list[Any], body: Any, *, is_missing: bool) -> list[Any]:
+    """The place in what was sent: without pydantic's words for the members of a union (`str`, `HashBody`)."""
+    sent = []
+    for part in path[:-1] if is_missing else path:
+        if (isinstance(body, dict) and part in body) or (isinstance(body, list) and isinstance(part, int)):
+            sent.append(part)
+            body = body[part]
+    return [*sent, *path[-1:]] if is_missing else sent
 
 
 def _args_errors(error: errors.InvalidArgs) -> list[dict[str, str]]:
@@ -201,10 +220,10 @@ def install(app: FastAPI) -> None:
 
 
 def answer_problems(app: Starlette) -> None:
-    """In an application of your own: answer what Fenceline refuses as its own server does.
+    """In your own application: answer Fenceline's errors the way its server does.
 
-    A job that is not there is 404, a resource that is locked 409, a system that drains 503, each with its document;
-    whatever else your code raises is answered as before.
+    A missing job is 404, a locked resource 409, a draining system 503, each with its document; other exceptions are
+    answered as before.
 
         web = FastAPI()
         answer_problems(web)

@@ -1,9 +1,9 @@
-"""HTTP/1.1 as uvicorn speaks it, with an end to everything a stranger can start.
+"""uvicorn's HTTP/1.1 protocol, with a limit on everything that an unknown client can start.
 
-Before a token is looked at, a connection costs little and does not last: its request's head is bounded in bytes and
-seconds, its body in seconds, its silence between requests too, and a body is not read before the application asks for
-it. An answer that nobody takes is thrown away. A client that goes takes its request along: what it asked of the
-database is cancelled.
+Until the token has been checked, a connection costs little and does not last: the head of a request is limited in bytes
+and seconds, its body and the silence between requests in seconds, and a body is not read before the application asks
+for it. An answer that the client does not read is dropped. When a client disconnects, its request is cancelled,
+including its statement in the database.
 
      accepted ──► head ──► body ──► (answer) ──► idle ──► head …
                   408,431  408      cut          closed
@@ -25,14 +25,14 @@ from fenceline.server.server_settings import EdgeSettings
 
 #: In a scope's `extensions`: the connection that a request came over.
 CONNECTION = "fenceline.connection"
-#: For the rest of a body whose request is answered already, and for a last answer to be taken.
+#: For the rest of a body whose request has been answered, and for the client to read the last answer.
 LINGER_SECONDS = 2.0
 #: A colon, a space and the end of the line.
 HEADER_FRAME = 4
 
 
 class Phase(Enum):
-    """What a connection waits for its client to send."""
+    """What a connection waits for."""
 
     NOTHING = "nothing"
     HEAD = "head"
@@ -53,11 +53,11 @@ class Edge:
         self.proxies = Proxies(self.settings.trusted_proxies)
 
     def key(self, host: str) -> str | None:
-        """As `Places` takes it; a trusted proxy stands for many."""
+        """The key for `Places`; a trusted proxy stands for many clients."""
         return None if host in self.proxies else address_key(host)
 
     def enter(self, host: str) -> bool:
-        """Whether there is a place for one more connection; what enters must leave."""
+        """Whether there is a place for one more connection; if so, it must leave later."""
         return self.places.take(self.key(host))
 
     def leave(self, host: str) -> None:
@@ -65,7 +65,7 @@ class Edge:
 
 
 class EdgeProtocol(HttpToolsProtocol):
-    """`entered`: this connection has its place already."""
+    """`entered`: the connection already has its place."""
 
     def __init__(
         self,
@@ -81,19 +81,19 @@ class EdgeProtocol(HttpToolsProtocol):
         self._edge = edge
         self._has_place = entered
         self._phase = Phase.HEAD
-        self._waiting: asyncio.TimerHandle | None = None  # for what the phase waits for
-        self._stalled: asyncio.TimerHandle | None = None  # the client does not take what we send
-        self._lingering: asyncio.TimerHandle | None = None  # until the last answer is taken
+        self._waiting: asyncio.TimerHandle | None = None  # for what the client is to send next
+        self._stalled: asyncio.TimerHandle | None = None  # the client does not read what we send
+        self._lingering: asyncio.TimerHandle | None = None  # until the client has read the last answer
         self._new_bytes = 0
-        self._overhead = 0  # bytes of this request that are no body
+        self._overhead = 0  # bytes of this request that are not its body
         self._body = 0
-        #: Runs the request that is being answered.
+        #: The task of the request that is being answered.
         self.task: asyncio.Task[Any] | None = None
         self.is_gone = False
 
     @property
     def has_certificate(self) -> bool:
-        """Whether the client has shown one that our authority signed; any other ends the handshake."""
+        """Whether the client has presented one that our authority signed; any other fails the handshake."""
         return bool(self.transport.get_extra_info("peercert"))
 
     @property
@@ -138,7 +138,7 @@ class EdgeProtocol(HttpToolsProtocol):
             self._refuse(self._too_much())
             return
         if self._phase is Phase.BODY and before is Phase.HEAD and not self.cycle.response_complete:
-            # Not a byte more than came along with the head until the application has seen whose it is.
+            # Read no more than what came with the head until the application has checked whose request it is.
             self.flow.pause_reading()
         self._expect()
 
@@ -146,7 +146,7 @@ class EdgeProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]  # an object, for our own application
         self._phase = Phase.HEAD
-        # What else came with these bytes is not counted, nor against the next request: one read at most.
+        # The rest of these bytes is not counted, not even for the next request: that is one read at most.
         self._overhead = self._body = self._new_bytes = 0
 
     def on_headers_complete(self) -> None:
@@ -171,7 +171,7 @@ class EdgeProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         if self.cycle.response_complete and self.timeout_keep_alive_task is None:
-            # Answered before its end: uvicorn's own clock was stopped by the rest of the body.
+            # Answered before the body's end: the rest of the body has stopped uvicorn's own timer.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -197,11 +197,11 @@ class EdgeProtocol(HttpToolsProtocol):
         super().timeout_keep_alive_handler()
         self._wait_for_last_bytes()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's own words for it
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's message
         self._refuse(Problem("malformed", "this is not HTTP/1.1"))
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: the request is answered as if it had not asked."""
+        """No warning: the request is answered as if it had not asked for an upgrade."""
 
     @property
     def is_refused(self) -> bool:
@@ -213,7 +213,7 @@ class EdgeProtocol(HttpToolsProtocol):
         return cycle is not None and not cycle.response_complete
 
     def _expect(self) -> None:
-        """Start the clock of the phase, if it does not run yet."""
+        """Start the timer of the phase, unless it is running."""
         if self._waiting is not None:
             return
         settings = self._edge.settings
@@ -248,7 +248,7 @@ class EdgeProtocol(HttpToolsProtocol):
         return self._phase is Phase.BODY and not self.pipeline and not self.cycle.response_started
 
     def _wait_for_last_bytes(self) -> None:
-        """A transport that is closed first sends what it has, however long that takes. A part of it buys no time."""
+        """A closing transport first sends what it has, however long that takes. Reading a part of it buys no time."""
         if self._lingering is None:
             self._lingering = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 

@@ -1,4 +1,4 @@
-"""The log of what the server refused: who, from where, why. No secrets: neither tokens, nor bodies, nor queries."""
+"""The log of refused requests: who, from where, why. It contains no tokens, bodies or query strings."""
 
 import logging
 from collections import Counter
@@ -10,11 +10,11 @@ from fenceline.server.problems import Problem
 
 log = logging.getLogger("fenceline.refused")
 
-#: What is worth a line; the rest are mistakes in what is asked, and their details may quote it.
+#: Codes worth a line. The others are mistakes in requests, and their details may quote them.
 CODES = frozenset(
     {"unauthenticated", "forbidden", "limited", "busy", "timeout", "too_large", "head_too_large", "malformed"}
 )
-#: Lines of one address: a flood of refusals is not to become a flood of lines.
+#: Lines per address: a flood of refusals must not become a flood of lines.
 LINES_PER_SECOND, LINES_AT_ONCE = 1.0, 20.0
 MAX_PATH = 200
 

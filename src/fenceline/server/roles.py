@@ -1,25 +1,23 @@
-"""Roles. Nobody hands out more than they have themselves."""
+"""Roles. Nobody can grant more than they have themselves."""
 
-import json
+from typing import Any
 
 from fastapi import Response
 from pydantic import StrictBool, StrictStr
 
 from fenceline.database import calls
 from fenceline.errors import InvalidName
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.problems import missing
+from fenceline.server.routing import ApiRequest, operation, router, value_response
 from fenceline.server.schemas import Body
 from fenceline.server.views import View, examples, list_of
 
 routes = router("access")
 
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
-
 
 class RoleBody(Body):
-    """`own_jobs`: whether the role reaches only the jobs that its bearer enqueued. Left out, a new role does, and an
-    existing one stays as it is.
+    """`own_jobs`: whether the role gives access only to jobs that its holder enqueued. The default is true for a new
+    role; an existing one keeps its value.
     """
 
     model_config = examples({"permissions": ["jobs:read"], "own_jobs": False})
@@ -44,45 +42,36 @@ class RoleView(View):
     built_in: bool
 
 
-RoleList = list_of(RoleView, has_pages=True)
-
-
-@routes.get("/v1/roles", **operation("tokens:manage", model=RoleList))
+@routes.get("/v1/roles", **operation("tokens:manage", model=list_of(RoleView)))
 async def list_roles(request: ApiRequest) -> Response:
     """Every role with its permissions."""
-    found = await request.database.call(calls.tokens.list_roles())
-    return json_response(json.dumps({"items": found, "next_cursor": None}))
+    found = await request.call(calls.tokens.list_roles())
+    return value_response({"items": found, "next_cursor": None})
 
 
-@routes.post("/v1/roles/{name}", **operation("tokens:manage", "conflict", *_WITH_BODY, status=201, model=RoleView))
+@routes.post("/v1/roles/{name}", **operation("tokens:manage", "conflict", status=201, model=RoleView))
 async def create_role(request: ApiRequest, name: str, body: RoleBody) -> Response:
     """Create a custom role."""
-    return json_response(await _set_role(request, name, body, create=True), 201)
+    return value_response(await _set_role(request, name, body, create=True), 201)
 
 
-@routes.patch("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", *_WITH_BODY, model=RoleView))
+@routes.patch("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", model=RoleView))
 async def change_role(request: ApiRequest, name: str, body: RoleBody) -> Response:
     """Change a custom role; its tokens have the new permissions within about a second."""
     try:
-        return json_response(await _set_role(request, name, body, create=False))
+        return value_response(await _set_role(request, name, body, create=False))
     except InvalidName as error:
-        raise Problem("not_found", f"role {name[:80]!r} does not exist") from error
+        raise missing("role", name) from error
 
 
-async def _set_role(request: ApiRequest, name: str, body: RoleBody, *, create: bool) -> str:
-    call = calls.tokens.set_role(
-        name,
-        permissions=body.permissions,
-        own_jobs=body.own_jobs,
-        actor=request.identity.actor,
-        create=create,
-        granter=request.identity,
+async def _set_role(request: ApiRequest, name: str, body: RoleBody, *, create: bool) -> dict[str, Any]:
+    identity = request.identity
+    return await request.call(
+        calls.tokens.set_role(name, **body.model_dump(), actor=identity.actor, create=create, granter=identity)
     )
-    return json.dumps(await request.database.call(call))
 
 
-@routes.delete("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", "invalid", status=204))
-async def delete_role(request: ApiRequest, name: str) -> Response:
+@routes.delete("/v1/roles/{name}", **operation("tokens:manage", "not_found", "conflict", status=204))
+async def delete_role(request: ApiRequest, name: str) -> None:
     """Delete a custom role that no valid token has."""
-    await request.database.call(calls.tokens.delete_role(name, request.identity))
-    return Response(status_code=204)
+    await request.call(calls.tokens.delete_role(name, request.identity))

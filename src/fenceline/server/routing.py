@@ -1,20 +1,24 @@
-"""Routes that are closed unless they say who may come in, and requests that are read strictly.
+"""Routes are closed unless they say who may use them, and requests are read strictly.
 
-Each route names its permission (`operation("jobs:read")`), or says `PUBLIC`; one that does neither is a mistake that
-shows when the app is made. Before anything of a request is looked at: token (401), rate (429), permission (403); then
-media type (415), size (413), and only then what FastAPI does.
+Each route names its permission (`operation("jobs:read")`) or says `PUBLIC`; one that does neither fails when the app is
+created. Checks come in this order: token (401), rate (429), permission (403), then media type (415) and size (413), and
+only then FastAPI's own validation.
 """
 
 import contextlib
+import json
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.models import Dependant
+from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
+from fenceline.database.call import Call, text_of, texts_of
 from fenceline.model.identity import Identity
 from fenceline.model.public_id import InvalidId, parse_id
 from fenceline.server.dashboard import cookie
@@ -27,18 +31,23 @@ from fenceline.server.tenant_turns import TenantDatabase
 if TYPE_CHECKING:
     from fenceline.server.asgi_app import Server
 
+T = TypeVar("T")
+
 PERMISSION = "x-permission"
 PUBLIC = "public"
-#: For everybody who is known, whatever they may do.
+#: For everybody who has a valid token or session, whatever their permissions.
 SIGNED_IN = "signed_in"
-#: The permission of those who run jobs, from whom a client certificate may be asked too.
+#: The permission of runners, which may have to present a client certificate too.
 RUNNING = "runners:claim"
+
+#: The largest id of a token, hook or runner.
+MAX_ID = 2**31 - 1
 
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class ApiRequest(Request):
-    """What an endpoint gets: who asks, and the way to the database."""
+    """What an endpoint gets: the caller's identity, and access to the database on the caller's behalf."""
 
     @property
     def server(self) -> "Server":
@@ -47,18 +56,30 @@ class ApiRequest(Request):
 
     @property
     def database(self) -> TenantDatabase:
-        """For who asks; those who need no token share one."""
+        """The database with the turns of the caller's tenant; requests without a token share theirs."""
         identity: Identity | None = getattr(self.state, "identity", None)
         return self.server.turns.of("" if identity is None else identity.tenant)
 
+    async def call(self, call: Call[T]) -> T:
+        """Run a call in the turn of the caller's tenant."""
+        return await self.database.call(call)
+
+    async def answer(self, call: Call[Any], status: int = 200) -> Response:
+        """The JSON that a call answers with, passed on as it is."""
+        return json_response(await self.call(text_of(call)), status)
+
+    async def answer_list(self, call: Call[list[Any]]) -> Response:
+        """The same for a call with one JSON value per row, as a list without pages."""
+        return list_response(await self.call(texts_of(call)))
+
     @property
     def identity(self) -> Identity:
-        """Who asks; only routes with a permission have one."""
+        """The caller. Only routes with a permission have one."""
         identity: Identity = self.state.identity
         return identity
 
     async def admit(self, permission: str) -> None:
-        """Find out who asks, and let them in. Raises Problem `unauthenticated`, `limited`, `forbidden`."""
+        """Identify the caller and check the permission. Raises Problem `unauthenticated`, `limited`, `forbidden`."""
         credentials = self.headers.get("authorization") or self.session_secret
         with self.suspecting(credentials):
             await self._admit(permission)
@@ -66,7 +87,7 @@ class ApiRequest(Request):
 
     @contextlib.contextmanager
     def suspecting(self, credentials: str | None = None) -> Iterator[None]:
-        """Counts refusals within the block against the address. Raises Problem `limited`."""
+        """Count refusals within the block against the address. Raises Problem `limited`."""
         suspicion, address = self.server.suspicion, address_key(self.host)
         suspicion.check(address, credentials)
         try:
@@ -88,12 +109,12 @@ class ApiRequest(Request):
 
     @property
     def session_secret(self) -> str | None:
-        """The cookie of a person's browser. What else comes with the request is stronger."""
+        """The browser's session cookie; an `Authorization` header takes precedence."""
         return None if "authorization" in self.headers else cookie.read(self)
 
     @property
     def host(self) -> str:
-        """The address that the request came from; behind a trusted proxy, the one that it names."""
+        """The client's address; behind a trusted proxy, the one that the proxy names."""
         return self.client.host if self.client else ""
 
     @property
@@ -106,7 +127,7 @@ class ApiRequest(Request):
             yield chunk
 
     async def bounded_stream(self, most: int) -> AsyncGenerator[bytes, None]:
-        """The body as it comes. Raises Problem `too_large`."""
+        """The body as it arrives. Raises Problem `too_large`."""
         if _announced(self) > most:
             raise _too_large(most)
         read = 0
@@ -123,7 +144,7 @@ class ApiRequest(Request):
 def read_json(body: bytes) -> Any:
     """Raises Problem `invalid`."""
     try:
-        # Not the standard library's: strict about NaN's relatives in numbers, quick, and safe with deep nesting.
+        # Not the standard library's: this refuses NaN and Infinity, is faster, and safe with deep nesting.
         return from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise Problem("invalid", f"the body is not JSON: {error}") from error
@@ -136,28 +157,28 @@ class GuardedRoute(APIRoute):
         if PERMISSION not in extra:
             raise TypeError(f"route {path} names no permission: add **operation(…)")
         self.permission = str(extra[PERMISSION])
+        self.takes_body = self.body_field is not None or "requestBody" in extra
+        if self.takes_body:
+            self.responses |= _problem_answers(["too_large", "unsupported_media_type"])
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         extra = self.openapi_extra or {}
-        permission = str(extra.get(PERMISSION))
         media_types = tuple(extra.get("requestBody", {}).get("content", ("application/json",)))
-        path = self.path
         known = frozenset(_query_names(self.dependant))
-        takes_body = self.body_field is not None or "requestBody" in extra
 
         async def guarded(request: Request) -> Response:
             strict = ApiRequest(request.scope, request.receive)
             started = time.perf_counter()
             status = 500
             try:
-                if permission != PUBLIC:
-                    await strict.admit(permission)
+                if self.permission != PUBLIC:
+                    await strict.admit(self.permission)
                 _check_path(strict)
                 _check_query(strict, known)
                 if request.method in _BODY_METHODS:
                     _check_body(strict, media_types)
-                    if not takes_body:
+                    if not self.takes_body:
                         await _check_no_body(strict)
                 response = hidden_from(strict, await handle(strict))
                 status = response.status_code
@@ -167,14 +188,14 @@ class GuardedRoute(APIRoute):
                     status = problem.status_code
                 raise
             finally:
-                strict.server.metrics.count(request.method, path, status, time.perf_counter() - started)
+                strict.server.metrics.count(request.method, self.path, status, time.perf_counter() - started)
             return response
 
         return guarded
 
 
 def hidden_from(request: ApiRequest, response: Response) -> Response:
-    """The answer as it is for who asks."""
+    """The answer, without args and results if the caller may not see them."""
     identity: Identity | None = getattr(request.state, "identity", None)
     if identity is None or not identity.hides_args or response.media_type != "application/json":
         return response
@@ -184,13 +205,13 @@ def hidden_from(request: ApiRequest, response: Response) -> Response:
 
 
 def _check_path(request: ApiRequest) -> None:
-    """No name has a zero character, and the database would not take it for a question about one."""
+    """No name contains a zero character, and PostgreSQL would reject one even in a lookup."""
     if any("\0" in str(value) for value in request.path_params.values()):
         raise Problem("not_found", "there is nothing at this path: names cannot contain a zero character")
 
 
 def _query_names(dependant: Dependant) -> Iterator[str]:
-    """What an endpoint, and what it depends on, takes in the query string."""
+    """The query parameters of an endpoint and of its dependencies."""
     for field in dependant.query_params:
         yield field.alias
     for inner in dependant.dependencies:
@@ -217,7 +238,7 @@ async def _check_no_body(request: ApiRequest) -> None:
 
 
 def _check_body(request: ApiRequest, media_types: Sequence[str]) -> None:
-    """Media type and announced size; a body that only turns out to be too large is cut off while it is read."""
+    """Media type and announced size; a body that turns out to be larger is cut off while it is read."""
     if "transfer-encoding" not in request.headers and not _announced(request):
         return
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -239,7 +260,7 @@ def _too_large(most: int) -> Problem:
 
 
 def router(tag: str) -> APIRouter:
-    """A family of routes: one module each, listed in `asgi_app.ROUTERS`. Clients have the functions' names."""
+    """A family of routes: one module each, listed in `asgi_app.FAMILIES`. Operation ids are the functions' names."""
     return APIRouter(tags=[tag], route_class=GuardedRoute, generate_unique_id_function=lambda route: route.name)
 
 
@@ -251,18 +272,20 @@ def operation(
     answers: Mapping[int, Mapping[str, Any]] | None = None,
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a route's decorator takes: who may come in, and which answers there are.
+    """Arguments for a route's decorator: who may use it, and its possible answers.
 
-    `problems` are codes beside those that every route has; `model` is the body of success, `answers` further ones.
+    `problems`: codes besides those that every route, or every route with a body, has. `model`: the body on success.
+    `answers`: further answers. An endpoint with status 204 returns None.
 
         @routes.get("/v1/things/{id}", **operation("jobs:read", "not_found", model=Thing))
         async def get_thing(request: ApiRequest, id: str) -> Response: ...
     """
-    codes = [*problems, "invalid"]
+    codes = ["invalid", *problems]
     if permission != PUBLIC:
         codes = ["unauthenticated", "forbidden", "limited", "busy", "unavailable", *codes]
     return {
         "status_code": status,
+        "response_class": Response if status == HTTPStatus.NO_CONTENT else JSONResponse,
         "response_model": model,
         "responses": {**_problem_answers(codes), **(answers or {})},
         "openapi_extra": {PERMISSION: permission, **(extra or {})},
@@ -291,24 +314,36 @@ def _problem_answers(codes: list[str]) -> dict[int | str, dict[str, Any]]:
 
 
 def read_job_id(text: str) -> int:
-    """A job's id from a path; a malformed one is answered like a missing one."""
+    """A job's id in a path. A malformed id is answered like a missing one."""
     try:
         return parse_id(text)
     except InvalidId as error:
         raise Problem("not_found", f"job {text[:40]} does not exist") from error
 
 
+def read_number(what: str, text: str, todo: str = "") -> int:
+    """The same for things whose id is a number. Raises Problem `not_found`."""
+    # Length first: Python refuses to parse thousands of digits.
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_ID)) and 0 < int(text) <= MAX_ID):
+        raise Problem("not_found", f"{what} {text[:40]!r} does not exist{todo}")
+    return int(text)
+
+
 def json_response(text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """JSON text from the database, passed on as it is."""
+    """JSON text, usually from the database, passed on as it is."""
     return Response(text, status, headers=headers, media_type="application/json")
 
 
+def value_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return json_response(json.dumps(value), status, headers)
+
+
 def list_response(items: Sequence[str], next_cursor: str | int | None = None) -> Response:
-    """A list of JSON texts as `{"items": …, "next_cursor": …}`."""
+    """JSON texts as `{"items": …, "next_cursor": …}`."""
     return page_response(f"[{', '.join(items)}]", next_cursor)
 
 
 def page_response(items: str, next_cursor: str | int | None) -> Response:
-    """The same for items that are one JSON array."""
+    """The same for the text of a JSON array."""
     cursor = "null" if next_cursor is None else f'"{next_cursor}"'
     return json_response(f'{{"items": {items}, "next_cursor": {cursor}}}')

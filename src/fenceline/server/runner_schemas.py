@@ -1,4 +1,4 @@
-"""What runners send and get when they register, live and claim; what they write for attempts: `attempt_schemas`."""
+"""Bodies and answers of runners: registration, heartbeats, claims. Those of attempts are in `attempt_schemas`."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -17,7 +17,7 @@ Text = Annotated[StrictStr, Field(max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000)]
 #: Kind and hash.
 SignatureName = Annotated[StrictStr, Field(pattern=r"^[a-z0-9_.-]{1,64} [0-9a-f]{1,64}$")]
-#: Everybody who looks at the fleet gets them.
+#: Bounded, because everybody who looks at the fleet receives them.
 Labels = Annotated[
     dict[Annotated[StrictStr, Field(min_length=1, max_length=64)], Annotated[StrictStr, Field(max_length=256)]],
     Field(max_length=32),
@@ -25,17 +25,17 @@ Labels = Annotated[
 
 
 class SignatureBody(Body):
-    """What a handler takes: each parameter with whether it must be given; `extra`: it ignores what it does not know."""
+    """A handler's parameters, each with whether it is required. `extra`: the handler ignores unknown ones."""
 
     takes: Annotated[dict[Text, StrictBool], Field(max_length=1000)]
     extra: StrictBool = False
 
 
 class RunnerBody(Body):
-    """`lanes` and `kinds`: what it serves; null: all. `lease_seconds`: after such a silence its jobs go to others.
-    `tells_starts`: it says `running` before the handler of a last attempt runs, and where a claim's `details` ask for
-    it (`tell_start`); in return an attempt that is lost before that costs the job nothing. `signatures`: what its
-    handlers take, by "kind hash"; a job that it ends as `refused` then goes to somebody whose handler is another.
+    """`lanes` and `kinds`: what it serves; null for all. `lease_seconds`: after this silence its jobs go to others.
+    `tells_starts`: it reports `running` before the handler of a last attempt runs, and when a claim's `details` ask for
+    it (`tell_start`); in return, an attempt lost before that costs the job nothing. `signatures`: the parameters of its
+    handlers, by "kind hash"; a job that it ends as `refused` then goes to a runner with a different handler.
     """
 
     model_config = examples({"name": "runner-1", "lanes": ["default"], "labels": {"zone": "a"}, "version": "1.4.2"})
@@ -50,15 +50,12 @@ class RunnerBody(Body):
     tells_starts: StrictBool = False
     signatures: Annotated[dict[SignatureName, SignatureBody], Field(max_length=1000)] | None = None
 
-    def known_signatures(self) -> dict[str, dict[str, Any]] | None:
-        return None if self.signatures is None else {name: said.model_dump() for name, said in self.signatures.items()}
-
 
 @shows(LaneForWorker)
 class RunnerLaneView(View):
-    """A lane as its runner must know it. `ready`: it has jobs for this runner; `suspects`: jobs wait to be run alone;
-    `wanted`: others wait for its jobs, so take no more than can start; `expected`: jobs for this runner are to be
-    expected there. `pause_seconds`: until its rate limit allows the next claim; null: it has none.
+    """A lane, for its runner. `ready`: it has jobs for this runner; `suspects`: jobs wait to be run alone; `wanted`:
+    others wait for its jobs, so claim no more than can start; `expected`: jobs for this runner are likely to come.
+    `pause_seconds`: until its rate limit allows the next claim; null without a limit.
     """
 
     pause_seconds: float | None
@@ -69,7 +66,7 @@ class RunnerLanesView(View):
 
 
 class WaitBody(Body):
-    """Up to `seconds`, until one of the lanes may have got a job. Claims with `notify` say that somebody waits."""
+    """Wait up to `seconds` until one of the lanes may have a job. Claims with `notify` announce that somebody waits."""
 
     model_config = examples({"lanes": ["default"], "seconds": 20})
 
@@ -78,13 +75,13 @@ class WaitBody(Body):
 
 
 class WaitView(View):
-    """Which lanes may have jobs; none: the time is over."""
+    """The lanes that may have jobs; empty if the time is over."""
 
     lanes: list[str]
 
 
 class RunnerView(View):
-    """`tenant`: whose jobs it gets; null: everybody's."""
+    """`tenant`: whose jobs it gets; null for all tenants."""
 
     id: int
     name: str
@@ -97,9 +94,9 @@ class RunnerView(View):
 
 
 class HeartbeatBody(Body):
-    """`attempts`: all that the runner holds. Attempts of its that are not named, and were claimed before its heartbeat
-    before this one, are given back: the reply of their claim was lost. Left out: only the lease is renewed, by somebody
-    who keeps it from outside. That one sees when the runner is `blocked`: for how many seconds, and by whose handler.
+    """`attempts`: all that the runner holds. Others of its attempts, if claimed before the previous heartbeat, are
+    released: the reply of their claim was lost. Without `attempts` only the lease is renewed, by a process that watches
+    the runner from outside and sees when it is `blocked`: for how many seconds, and by which job's handler.
     """
 
     model_config = examples({"attempts": [ATTEMPT_ID]})
@@ -114,7 +111,7 @@ class BlockedBody(Body):
 
 
 class HeartbeatView(View):
-    """`cancel`: handlers that are asked to stop, `grace` how many seconds each has. `stale`: attempts that are gone."""
+    """`cancel`: attempts whose handlers should stop, `grace`: the seconds each has. `stale`: attempts that are gone."""
 
     cancel: list[UUID]
     grace: dict[str, float]
@@ -123,7 +120,7 @@ class HeartbeatView(View):
 
 
 class StopBody(Body):
-    """`fail_kinds`: what is still held of these fails; the rest is given back."""
+    """`fail_kinds`: jobs of these kinds that it still holds fail; the others are released."""
 
     model_config = examples({"fail_kinds": []})
 
@@ -131,9 +128,9 @@ class StopBody(Body):
 
 
 class CrashBody(Body):
-    """`suspects`: attempts whose handlers were running when the process died; null: all. Of a process that was given up
-    because its event loop was blocked: `timed_out`, who blocked it past their timeout, and `set_apart`, who did so past
-    the timeout of others.
+    """`suspects`: attempts whose handlers were running when the process died; null for all. If the process was killed
+    because its event loop was blocked: `timed_out`, the attempts that blocked it past their own timeout, and
+    `set_apart`, those that blocked it past the timeout of others.
     """
 
     model_config = examples({"suspects": [ATTEMPT_ID], "error": {"exit_code": -9}})
@@ -149,10 +146,10 @@ class EndedView(View):
 
 
 class ClaimBody(Body):
-    """Up to `count` jobs (1) of the lanes. `wait`: seconds to wait when there are none. `request_id`: the same
-    claim sent again, because the reply was lost, gets the same attempts. `apart`: only suspects, each of which the
-    runner gives a process of its own, whatever else it runs; such a claim does not wait. `notify`: when there are none,
-    `POST /v1/runners/{id}/wait` is told of new ones for so many seconds.
+    """Up to `count` jobs (default 1) of the lanes. `wait`: seconds to wait if there are none. `request_id`: a repeat,
+    because the reply was lost, gets the same attempts. `apart`: only suspects, each of which the runner gives its own
+    process, whatever else it runs; such a claim does not wait. `notify`: if there are none,
+    `POST /v1/runners/{id}/wait` hears of new ones for so many seconds.
     """
 
     model_config = examples({"runner_id": 1, "lanes": ["default"], "count": 10, "wait": 0, "request_id": OWNER})
@@ -168,9 +165,7 @@ class ClaimBody(Body):
 
 
 class ClaimedView(View):
-    """`timeout_seconds` of the handler; `alone`: run nothing beside it in its process; `details`: what a plain job has
-    not.
-    """
+    """`timeout_seconds`: of the handler. `alone`: run nothing else in its process. `details`: null for a plain job."""
 
     job: JobView
     attempt_id: UUID

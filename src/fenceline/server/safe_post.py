@@ -1,8 +1,8 @@
-"""POST to an address that a user has chosen, without becoming their way into this network.
+"""POST to a URL that a user has chosen, without giving the user access to this network (SSRF).
 
-Every address that the host's name stands for is looked up once and checked, and the connection goes to the very address
-that was checked: a name that changes its mind in between gains nothing. Redirects are not followed, proxies of the
-environment are not used, answers are read only in part.
+The host's name is resolved once, all its addresses are checked, and the connection goes to the very address that was
+checked, so a name that resolves differently later gains nothing. Redirects are not followed, proxies of the environment
+are not used, and only the beginning of an answer is read.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ MAX_ANSWER_BYTES = 4096
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-#: What older Pythons take for global, and what clouds serve their own machines from.
+#: What older Pythons consider global, and addresses of clouds' internal services.
 _NOT_PUBLIC = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -33,11 +33,11 @@ _NOT_PUBLIC = tuple(
 
 
 class Refused(Exception):
-    """The address is not one to post to."""
+    """The address must not be posted to."""
 
 
 class CheckedBackend(httpcore.AsyncNetworkBackend):
-    """Connects to public addresses only, and to those in networks that were named."""
+    """Connects only to public addresses and to the allowed networks."""
 
     def __init__(self, *, allowed: Sequence[Network]) -> None:
         self._allowed = allowed
@@ -71,7 +71,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         raise Refused(f"{path} is not a public address")
 
     def _is_allowed(self, address: str) -> bool:
-        """This machine, and where clouds serve metadata, only by a network of nothing else: no 0.0.0.0/0 opens them."""
+        """Loopback and link-local addresses (cloud metadata) need a network of just those: 0.0.0.0/0 does not do."""
         ip = ipaddress.ip_address(address.partition("%")[0])
         return any(
             ip in network
@@ -85,7 +85,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
 
 
 def is_public(address: str) -> bool:
-    """Whether it is out in the internet: not this machine, a private network, or the cloud's own service."""
+    """Whether it is on the public internet: not this machine, a private network, or a cloud's internal service."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
@@ -98,7 +98,7 @@ def is_public(address: str) -> bool:
 
 class SafePost:
     def __init__(self, *, allow_http: bool, allowed: Sequence[Network] = (), timeout_seconds: float = 10.0) -> None:
-        """`allowed`: networks that may be posted to although they are not public."""
+        """`allowed`: networks that may be posted to although they are private."""
         self._allow_http = allow_http
         self._timeout_seconds = timeout_seconds
         self._pool = httpcore.AsyncConnectionPool(

@@ -1,4 +1,4 @@
-"""Schedules: what enqueues jobs by the clock. What is said here is stronger than what stands in the code."""
+"""Schedules, which enqueue jobs by the clock. Settings made here override those in the code."""
 
 from typing import Annotated, Any, Literal
 
@@ -7,18 +7,16 @@ from pydantic import ConfigDict, Field, JsonValue, StrictBool, StrictInt, Strict
 
 from fenceline.client.schedule_decorator import ScheduleSettings, encode_settings
 from fenceline.database import calls
-from fenceline.database.call import page_of, texts_of
 from fenceline.model.identity import Identity
 from fenceline.model.schedule import Schedule, Tick
-from fenceline.server.filters import Cursor, Limit, read_skipped
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, list_response, operation, router
+from fenceline.server.filters import Cursor, Limit, answer_page
+from fenceline.server.problems import missing
+from fenceline.server.routing import ApiRequest, json_response, operation, router
 from fenceline.server.schemas import AT, ID, Body, JobOptionsBody, JobView, with_role
 from fenceline.server.views import View, examples, list_of, shows
 
 routes = router("schedules")
 
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 _SCHEDULE: dict[str, JsonValue] = {
     "name": "report", "kind": "report", "args": {}, "options": {"tenant": "default"}, "cron": "0 3 * * *",
     "every": None, "timezone": "Europe/Berlin", "misfire": "once", "misfire_limit": 10, "windows": [],
@@ -29,7 +27,7 @@ _SCHEDULE: dict[str, JsonValue] = {
 
 
 class WindowBody(Body):
-    """When it does not fire: on these days, from one time to another in the schedule's zone."""
+    """When the schedule does not fire: on these days, between these times in its time zone."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"days": "mon-fri", "from": "22:00", "to": "04:00"}]}, populate_by_name=False
@@ -41,8 +39,8 @@ class WindowBody(Body):
 
 
 class ScheduleBody(Body):
-    """Either `cron`, five fields in `timezone`, or `every` so many seconds. What is left out stays as it is; null takes
-    back what was said here.
+    """Either `cron` (five fields, in `timezone`) or `every` (seconds). Omitted fields keep their value; null removes an
+    override.
     """
 
     model_config = examples({"cron": "0 4 * * *", "paused": False})
@@ -83,9 +81,6 @@ class ScheduleView(View):
     model_config = examples(_SCHEDULE, title="Schedule")
 
 
-ScheduleList = list_of(ScheduleView, has_pages=True)
-
-
 @shows(Tick)
 class TickView(View):
     model_config = examples(
@@ -94,68 +89,62 @@ class TickView(View):
     )
 
 
-TickList = list_of(TickView)
-
-
-@routes.get("/v1/schedules", **operation("schedules:manage", model=ScheduleList))
+@routes.get("/v1/schedules", **operation("schedules:manage", model=list_of(ScheduleView)))
 async def list_schedules(request: ApiRequest, cursor: Cursor = None) -> Response:
     """Schedules that you may see, by name. A page has at most about 4 MiB."""
-    call = calls.schedules.schedules_in_reach(request.identity)
-    found, following = await request.database.call(page_of(call, read_skipped(cursor)))
-    return list_response(found, following)
+    return await answer_page(request, calls.schedules.schedules_in_reach(request.identity), cursor)
 
 
-@routes.post("/v1/schedules", **operation("schedules:manage", "conflict", *_WITH_BODY, status=201, model=ScheduleView))
+@routes.post("/v1/schedules", **operation("schedules:manage", "conflict", status=201, model=ScheduleView))
 async def create_schedule(request: ApiRequest, body: NewScheduleBody) -> Response:
     """Create a schedule; it and its jobs belong to your tenant."""
-    made = await request.database.call(
-        calls.schedules.act_on_schedule(body.name, "create", request.identity, body.settings(request.identity))
-    )
+    made = await _act(request, body.name, "create", body)
     return json_response(made, 201, {"Location": f"/v1/schedules/{body.name}"})
 
 
-@routes.get("/v1/schedules/{name}", **operation("schedules:manage", "not_found", "invalid", model=ScheduleView))
+@routes.get("/v1/schedules/{name}", **operation("schedules:manage", "not_found", model=ScheduleView))
 async def get_schedule(request: ApiRequest, name: str) -> Response:
     """One schedule."""
     return json_response(await _schedule(request, name))
 
 
-@routes.patch("/v1/schedules/{name}", **operation("schedules:manage", "not_found", *_WITH_BODY, model=ScheduleView))
+@routes.patch("/v1/schedules/{name}", **operation("schedules:manage", "not_found", model=ScheduleView))
 async def change_schedule(request: ApiRequest, name: str, body: ScheduleBody) -> Response:
     """Change a schedule; `paused` pauses and resumes it."""
-    changed = await request.database.call(
-        calls.schedules.act_on_schedule(name, "change", request.identity, body.settings(request.identity))
-    )
-    return json_response(changed)
+    return json_response(await _act(request, name, "change", body))
 
 
-@routes.delete("/v1/schedules/{name}", **operation("schedules:manage", "not_found", "invalid", status=204))
-async def delete_schedule(request: ApiRequest, name: str) -> Response:
+@routes.delete("/v1/schedules/{name}", **operation("schedules:manage", "not_found", status=204))
+async def delete_schedule(request: ApiRequest, name: str) -> None:
     """Delete a schedule; one that is declared in code returns when its worker starts."""
-    await request.database.call(calls.schedules.act_on_schedule(name, "delete", request.identity))
-    return Response(status_code=204)
+    await _act(request, name, "delete")
 
 
 @routes.post(
     "/v1/schedules/{name}/run",
-    **operation("schedules:manage", "not_found", "resource_locked", "invalid", status=202, model=JobView),
+    **operation("schedules:manage", "not_found", "resource_locked", status=202, model=JobView),
 )
 async def run_schedule(request: ApiRequest, name: str) -> Response:
     """Enqueue its job now, regardless of ticks, windows and pauses."""
-    job = await request.database.call(calls.schedules.act_on_schedule(name, "run", request.identity))
-    return json_response(job, 202)
+    return json_response(await _act(request, name, "run"), 202)
 
 
-@routes.get("/v1/schedules/{name}/ticks", **operation("schedules:manage", "not_found", "invalid", model=TickList))
+@routes.get(
+    "/v1/schedules/{name}/ticks", **operation("schedules:manage", "not_found", model=list_of(TickView, has_pages=False))
+)
 async def list_ticks(request: ApiRequest, name: str, limit: Limit = 50) -> Response:
     """What happened to its ticks, newest first."""
     await _schedule(request, name)
-    found = await request.database.call(texts_of(calls.schedules.ticks_in_reach(request.identity, name, limit)))
-    return list_response(found)
+    return await request.answer_list(calls.schedules.ticks_in_reach(request.identity, name, limit))
 
 
 async def _schedule(request: ApiRequest, name: str) -> str:
-    found = await request.database.call(calls.schedules.schedules_in_reach(request.identity, name))
+    found = await request.call(calls.schedules.schedules_in_reach(request.identity, name))
     if not found:
-        raise Problem("not_found", f"schedule {name[:80]!r} does not exist")
+        raise missing("schedule", name)
     return found[0]
+
+
+async def _act(request: ApiRequest, name: str, action: str, body: ScheduleBody | None = None) -> str:
+    settings = None if body is None else body.settings(request.identity)
+    return await request.call(calls.schedules.act_on_schedule(name, action, request.identity, settings))

@@ -1,4 +1,4 @@
-"""What requests look like, and jobs in answers: for validation and for the OpenAPI document."""
+"""Bodies of requests, and jobs in answers: for validation and for the OpenAPI document."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from fenceline.model.identity import Identity
 from fenceline.model.job import JobRecord
 from fenceline.server.views import View, examples, shows
 
-#: The name of a kind, lane, tenant or role, as it stands in answers.
+#: The name of a kind, lane, tenant or role.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_.-]{1,64}$", examples=["ingest"])]
 
 
@@ -17,16 +17,16 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d
 
 
 def _only_text(value: Any) -> Any:
-    # pydantic alone would take numbers, also in quotes, for seconds since 1970.
+    # pydantic would read numbers, even in quotes, as seconds since 1970.
     if value is not None and not (isinstance(value, str) and _MOMENT.fullmatch(value)):
         raise ValueError("use ISO 8601 with a zone, like 2026-01-31T12:00:00Z")
     return value
 
 
-#: A moment in a request: text with a zone, not a number of seconds.
+#: A time in a request: text with a zone, not a number of seconds.
 Moment = Annotated[AwareDatetime, BeforeValidator(_only_text)]
 
-#: In a request: from now on, instead of a moment.
+#: A time in a request, relative to now.
 Seconds = Annotated[float, Field(strict=True, ge=0, le=1_000_000_000, description="Seconds from now on.")]
 
 ID = "01HQ-3KBR-T5GN-8WX"
@@ -34,7 +34,7 @@ AT = "2026-01-31T12:00:00.123456+00:00"
 
 
 class Body(BaseModel):
-    """Of a request: what it does not know, it refuses."""
+    """The body of a request. Unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -80,7 +80,7 @@ class HashBody(Body):
 
 
 class JobOptionsBody(Body):
-    """Options of jobs that are enqueued later, again and again."""
+    """Options of jobs that are enqueued later and repeatedly."""
 
     model_config = examples({"lane": "maintenance", "priority": 10})
 
@@ -99,15 +99,10 @@ class JobOptionsBody(Body):
 
 
 class EnqueueBody(JobOptionsBody):
-    """Only `kind` is required; null is the same as left out."""
+    """Only `kind` is required; null is the same as omitted."""
 
     model_config = examples(
-        {
-            "kind": "ingest",
-            "args": {"path": "s3://bucket/report.csv"},
-            "priority": 10,
-            "labels": {"project": "x"},
-        },
+        {"kind": "ingest", "args": {"path": "s3://bucket/report.csv"}, "priority": 10, "labels": {"project": "x"}}
     )
 
     kind: StrictStr
@@ -120,7 +115,7 @@ class EnqueueBody(JobOptionsBody):
     after: list[StrictStr] | AfterBody | None = None
 
     def chosen_options(self) -> dict[str, Any]:
-        """Everything but `kind` and `args` that was said, by the names of `EnqueueOptions`."""
+        """All options that were set, by the names of `EnqueueOptions`."""
         names = EnqueueBody.model_fields.keys() & self.model_fields_set - {"kind", "args"}
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if isinstance(options.get("after"), AfterBody):
@@ -131,7 +126,7 @@ class EnqueueBody(JobOptionsBody):
 
 
 def with_role(options: dict[str, Any] | None, identity: Identity) -> dict[str, Any] | None:
-    """Options that name an identity say who named it: a kind may have a rule about that."""
+    """Options with an identity get the caller's role, because a kind may restrict who can use an identity."""
     if not options or options.get("identity") is None:
         return options
     return {**options, "actor_role": identity.role}
@@ -146,7 +141,7 @@ class ReasonBody(Body):
 
 
 class VerbBody(ReasonBody):
-    """`force` takes the job from its worker at once instead of asking the handler to stop; only cancel heeds it."""
+    """`force` takes the job from its worker at once instead of asking the handler to stop; only for cancel."""
 
     model_config = examples({"reason": "not needed any more", "force": False})
 
@@ -187,7 +182,7 @@ class JobView(View):
 
 
 class CutView(BaseModel):
-    """In place of a value that is too long for a list; of an error `code`, `type` and `message` stay."""
+    """Replaces a value that is too long for a list; an error keeps `code`, `type` and `message`."""
 
     model_config = ConfigDict(title="Cut", extra="allow")
 
@@ -195,7 +190,7 @@ class CutView(BaseModel):
 
 
 class JobItemView(JobView):
-    """As a job, but `args` and `result` are there only when `fields` asks for them."""
+    """Like a job, but with `args` and `result` only if `fields` asks for them."""
 
     model_config = ConfigDict(title="JobItem")
 

@@ -1,16 +1,15 @@
-"""What operators ask of a queue: backlog, active work, errors, throughput, rates, slow jobs; of the tenant's own."""
+"""Statistics of the caller's tenant: backlog, active work, errors, throughput, rates, slow jobs."""
 
-import json
+from types import GenericAlias
 from typing import Annotated, Any
 
 from fastapi import Query, Response
-from pydantic import Field
+from pydantic import Field, create_model
 
 from fenceline.database import calls
-from fenceline.database.call import Call, text_of
 from fenceline.model.stats import ActiveJob, Backlog, ErrorRate, Failure, SlowJob, Starts, Throughput
 from fenceline.server.filters import Limit, Texts, read_labels
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.routing import ApiRequest, operation, router, value_response
 from fenceline.server.schemas import AT, ID
 from fenceline.server.views import View, examples, shows
 
@@ -22,26 +21,41 @@ Complete = Annotated[bool, Field(description="False: there were too many rows to
 _COUNTS = {"ended": 12, "succeeded": 9, "succeeded_with_errors": 1, "failed": 2, "cancelled": 0}
 
 
-@shows(Backlog)
-class BacklogRow(View): ...
+def _stats(record: type, row_name: str, title: str, example: dict[str, Any]) -> type[View]:
+    """The view of a list of records that may be incomplete."""
+
+    class Described(View):
+        model_config = examples({"items": [example], "is_complete": True}, title=title)
+
+    row = shows(record)(create_model(row_name, __base__=View, __module__=__name__))
+    fields: dict[str, Any] = {"items": (GenericAlias(list, (row,)), ...), "is_complete": (Complete, ...)}
+    return create_model(f"{title}View", __base__=Described, __module__=__name__, **fields)
 
 
-class BacklogView(View):
-    model_config = examples(
-        {
-            "items": [
-                {
-                    "kind": "ingest", "lane": "default", "queued": 12, "scheduled": 1, "waiting": 0,
-                    "awaiting_approval": 0, "oldest_age_seconds": 4.2,
-                }
-            ],
-            "is_complete": True,
-        },
-        title="Backlog",
-    )  # fmt: skip
-
-    items: list[BacklogRow]
-    is_complete: Complete
+BacklogView = _stats(
+    Backlog, "BacklogRow", "Backlog",
+    {
+        "kind": "ingest", "lane": "default", "queued": 12, "scheduled": 1, "waiting": 0, "awaiting_approval": 0,
+        "oldest_age_seconds": 4.2,
+    },
+)  # fmt: skip
+ErrorsView = _stats(ErrorRate, "ErrorRow", "Errors", {"kind": "ingest", **_COUNTS, "error_rate": 0.25})
+ThroughputView = _stats(Throughput, "ThroughputRow", "Throughput", {"tenant": "default", "at": AT, **_COUNTS})
+StartsView = _stats(Starts, "StartRow", "Starts", {"at": AT, "started": 12, "p50_seconds": 0.02, "p95_seconds": 1.5})
+FailuresView = _stats(
+    Failure, "FailureRow", "Failures",
+    {
+        "kind": "ingest", "type": "ConnectionError", "code": None, "message": "no route to host", "count": 7,
+        "last_job": ID, "last_at": AT,
+    },
+)  # fmt: skip
+SlowView = _stats(
+    SlowJob, "SlowRow", "Slow",
+    {
+        "id": ID, "kind": "ingest", "lane": "default", "tenant": "default", "status": "running", "started_at": AT,
+        "finished_at": None, "worker": "web-1", "seconds": 812.5,
+    },
+)  # fmt: skip
 
 
 @shows(ActiveJob)
@@ -74,70 +88,6 @@ class ActiveView(View):
     phases: list[PhaseRow]
 
 
-@shows(ErrorRate)
-class ErrorRow(View): ...
-
-
-class ErrorsView(View):
-    model_config = examples(
-        {"items": [{"kind": "ingest", **_COUNTS, "error_rate": 0.25}], "is_complete": True},
-        title="Errors",
-    )
-
-    items: list[ErrorRow]
-    is_complete: Complete
-
-
-@shows(Throughput)
-class ThroughputRow(View): ...
-
-
-class ThroughputView(View):
-    model_config = examples(
-        {"items": [{"tenant": "default", "at": AT, **_COUNTS}], "is_complete": True},
-        title="Throughput",
-    )
-
-    items: list[ThroughputRow]
-    is_complete: Complete
-
-
-@shows(Starts)
-class StartRow(View): ...
-
-
-class StartsView(View):
-    model_config = examples(
-        {"items": [{"at": AT, "started": 12, "p50_seconds": 0.02, "p95_seconds": 1.5}], "is_complete": True},
-        title="Starts",
-    )
-
-    items: list[StartRow]
-    is_complete: Complete
-
-
-@shows(Failure)
-class FailureRow(View): ...
-
-
-class FailuresView(View):
-    model_config = examples(
-        {
-            "items": [
-                {
-                    "kind": "ingest", "type": "ConnectionError", "code": None, "message": "no route to host",
-                    "count": 7, "last_job": ID, "last_at": AT,
-                }
-            ],
-            "is_complete": True,
-        },
-        title="Failures",
-    )  # fmt: skip
-
-    items: list[FailureRow]
-    is_complete: Complete
-
-
 class RateRow(View):
     lane: str
     per_second: float
@@ -149,44 +99,18 @@ class RatesView(View):
     items: list[RateRow]
 
 
-@shows(SlowJob)
-class SlowRow(View): ...
-
-
-class SlowView(View):
-    model_config = examples(
-        {
-            "items": [
-                {
-                    "id": ID, "kind": "ingest", "lane": "default", "tenant": "default", "status": "running",
-                    "started_at": AT, "finished_at": None, "worker": "web-1", "seconds": 812.5,
-                }
-            ],
-            "is_complete": True,
-        },
-        title="Slow",
-    )  # fmt: skip
-
-    items: list[SlowRow]
-    is_complete: Complete
-
-
 def _of(request: ApiRequest) -> tuple[str | None, str | None]:
-    """Whose jobs the caller may see: the tenant's, or only his own."""
+    """The tenant and the creator to whose jobs the caller is limited, if any."""
     return request.identity.reach, request.identity.only_created_by
-
-
-async def _answer(request: ApiRequest, call: Call[Any]) -> Response:
-    return json_response(await request.database.call(text_of(call)))
 
 
 @routes.get("/v1/stats/backlog", **operation("workers:view", model=BacklogView))
 async def backlog(request: ApiRequest) -> Response:
     """Waiting jobs by kind and lane, most first."""
-    return await _answer(request, calls.stats.stats_backlog(request.identity.reach))
+    return await request.answer(calls.stats.stats_waiting(*_of(request)))
 
 
-@routes.get("/v1/stats/active", **operation("workers:view", "invalid", model=ActiveView))
+@routes.get("/v1/stats/active", **operation("workers:view", model=ActiveView))
 async def active(  # noqa: PLR0917 - FastAPI passes them by name
     request: ApiRequest,
     kind: Texts = None,
@@ -196,54 +120,46 @@ async def active(  # noqa: PLR0917 - FastAPI passes them by name
     limit: Limit = 100,
 ) -> Response:
     """Jobs that workers hold, the longest held first, and how many there are per kind and phase."""
-    call = calls.stats.stats_active(
-        *_of(request),
-        kinds=kind,
-        lanes=lane,
-        labels=read_labels(label),
-        phase=phase,
-        limit=limit,
+    labels = read_labels(label)
+    return await request.answer(
+        calls.stats.stats_active(*_of(request), kinds=kind, lanes=lane, labels=labels, phase=phase, limit=limit)
     )
-    return await _answer(request, call)
 
 
-@routes.get("/v1/stats/errors", **operation("workers:view", "invalid", model=ErrorsView))
+@routes.get("/v1/stats/errors", **operation("workers:view", model=ErrorsView))
 async def errors(request: ApiRequest, seconds: Seconds = 3600) -> Response:
     """How jobs of each kind ended recently, and the share that failed or had errors."""
-    call = calls.stats.stats_errors(*_of(request), seconds=seconds)
-    return await _answer(request, call)
+    return await request.answer(calls.stats.stats_errors(*_of(request), seconds=seconds))
 
 
-@routes.get("/v1/stats/throughput", **operation("workers:view", "invalid", model=ThroughputView))
+@routes.get("/v1/stats/throughput", **operation("workers:view", model=ThroughputView))
 async def throughput(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
     """How many jobs ended recently, per tenant that you may see and time span."""
-    call = calls.stats.stats_throughput(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
-    return await _answer(request, call)
+    return await request.answer(
+        calls.stats.stats_throughput(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
+    )
 
 
-@routes.get("/v1/stats/starts", **operation("workers:view", "invalid", model=StartsView))
+@routes.get("/v1/stats/starts", **operation("workers:view", model=StartsView))
 async def starts(request: ApiRequest, seconds: Seconds = 3600, bucket_seconds: BucketSeconds = 60) -> Response:
     """How long jobs recently waited before they started, per time span: median and 95th percentile."""
-    call = calls.stats.stats_starts(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds)
-    return await _answer(request, call)
+    return await request.answer(calls.stats.stats_starts(*_of(request), seconds=seconds, bucket_seconds=bucket_seconds))
 
 
-@routes.get("/v1/stats/failures", **operation("workers:view", "invalid", model=FailuresView))
+@routes.get("/v1/stats/failures", **operation("workers:view", model=FailuresView))
 async def failures(request: ApiRequest, seconds: Seconds = 3600, limit: Limit = 20) -> Response:
     """Recent errors of jobs, most frequent first; messages that differ only in numbers count as one."""
-    call = calls.stats.stats_failures(*_of(request), seconds=seconds, limit=limit)
-    return await _answer(request, call)
+    return await request.answer(calls.stats.stats_failures(*_of(request), seconds=seconds, limit=limit))
 
 
-@routes.get("/v1/stats/rates", **operation("workers:view", "invalid", model=RatesView))
+@routes.get("/v1/stats/rates", **operation("workers:view", model=RatesView))
 async def rates(request: ApiRequest, seconds: Seconds = 10) -> Response:
     """Jobs that ended per second recently, by lane; lanes without any are omitted."""
-    found = await request.database.call(calls.lanes.lane_rates(seconds, request.identity.reach))
-    return json_response(json.dumps({"items": [{"lane": lane, "per_second": rate} for lane, rate in found.items()]}))
+    found = await request.call(calls.lanes.lane_rates(seconds, request.identity.reach))
+    return value_response({"items": [{"lane": lane, "per_second": rate} for lane, rate in found.items()]})
 
 
-@routes.get("/v1/stats/slow", **operation("workers:view", "invalid", model=SlowView))
+@routes.get("/v1/stats/slow", **operation("workers:view", model=SlowView))
 async def slow(request: ApiRequest, seconds: Seconds = 3600, kind: Texts = None, limit: Limit = 20) -> Response:
     """The slowest jobs that are running or ended recently."""
-    call = calls.stats.stats_slow(*_of(request), seconds=seconds, kinds=kind, limit=limit)
-    return await _answer(request, call)
+    return await request.answer(calls.stats.stats_slow(*_of(request), seconds=seconds, kinds=kind, limit=limit))

@@ -1,17 +1,17 @@
-"""Where streams get their news from: for any number of clients one listening connection and a few statements a second.
+"""Feeds all streams of a server, however many, with one listening connection and a few statements a second.
 
-A notification (`fenceline_changed`) says that something about a followed job has changed; then one statement reads all
-jobs that have, at most `LOOKS_PER_SECOND` times a second. Polling once a second is the truth underneath: a stamp per
-followed job, and those with another stamp are read. Filtered streams read the journal, several times a second; no
-notification is sent for them.
+A notification (`fenceline_changed`) says that a followed job has changed; then one statement reads all that have, at
+most `LOOKS_PER_SECOND` times a second. Notifications may be lost, so a poll once a second compares a stamp per followed
+job and reads those whose stamp is new. Filtered streams read the journal several times a second, without notifications.
 """
 
 import asyncio
 import contextlib
 import logging
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import inf
 
 from pydantic_core import from_json
 
@@ -20,6 +20,8 @@ from fenceline.database.calls.streams import EVERYTHING, FollowedJob, JournalRow
 from fenceline.model.identity import Identity
 from fenceline.runtime.alarms import read_ids
 from fenceline.runtime.database import Database
+from fenceline.server.auth import Authenticator
+from fenceline.server.doors import Places
 from fenceline.server.problems import Problem
 from fenceline.server.subscription import PAGE, FilterStream, JobStream, JournalPage, Position, Stream
 from fenceline.server.tenant_turns import TenantDatabase, Turns
@@ -30,13 +32,13 @@ POLL_SECONDS = 1.0
 LOOKS_PER_SECOND = 40
 JOURNAL_SECONDS = 0.25
 JOURNAL_PAGE = 250
-#: Of args, results and the like where many jobs are shown: as in lists. One job's own stream has them whole.
+#: Longest value (args, results) where many jobs are shown, as in lists. A single job's stream has them in full.
 MAX_VALUE_BYTES = 16_384
-#: Jobs whose states are read at a time.
+#: How many jobs' states are read at a time.
 STATES = 50
-#: Followed jobs are named again in time.
+#: How long the database considers a job followed; it is renewed in time.
 FOLLOW_SECONDS = 60.0
-#: The journal goes on for so long without readers, so that one who was cut off misses nothing.
+#: How long the journal continues without readers, so that a disconnected client misses nothing.
 JOURNAL_LINGER_SECONDS = 120.0
 RENEW_SECONDS = 20.0
 SETTLE_SECONDS = 2.0
@@ -45,35 +47,28 @@ LOST = "events were lost: start anew"
 LONG_ENOUGH = "open long enough: go on from the last event"
 
 
+@dataclass(slots=True)
 class Topic:
     """A followed job and its clients."""
 
-    __slots__ = ("after", "stamp", "streams")
-
-    def __init__(self, after: tuple[int, int]) -> None:
-        self.after = after
-        self.stamp: int | None = None
-        self.streams: set[JobStream] = set()
+    after: tuple[int, int]
+    stamp: int | None = None
+    streams: set[JobStream] = field(default_factory=set)
 
 
 class Hub:
-    """`recheck` asks who a client is now; None: nobody any more."""
+    """All streams of a server. `authenticator`: while they are open, it checks that their clients still have access."""
 
     def __init__(
-        self,
-        turns: Turns,
-        recheck: Callable[[Iterable[Stream]], Awaitable[dict[Stream, Identity | None]]],
-        *,
-        streams_per_token: int,
-        stream_seconds: float,
+        self, turns: Turns, authenticator: Authenticator, *, streams_per_token: int, stream_seconds: float
     ) -> None:
         self._turns = turns
         self._database = turns.database  # for all clients together; one that asks for itself waits its tenant's turn
-        self._recheck = recheck
+        self._authenticator = authenticator
         self._streams_per_token = streams_per_token
         self._stream_seconds = stream_seconds
-        self._open: dict[Stream, asyncio.TimerHandle | None] = {}  # each with what closes it in the end
-        self._per_token: Counter[tuple[int | None, str, str]] = Counter()
+        self._open: dict[Stream, asyncio.TimerHandle | None] = {}  # each with the timer that closes it
+        self._places = Places(inf, streams_per_token)
         self._topics: dict[int, Topic] = {}
         self._filtered: set[FilterStream] = set()
         self._place = 0  # in the journal; counts only while there are filtered streams
@@ -85,21 +80,25 @@ class Hub:
 
     # Clients -----------------------------------------------------------------------------------------------
 
-    def admit(self, stream: Stream) -> None:
-        """Count a client in. Raises Problem `limited`."""
-        key = _key(stream)
-        if self._per_token[key] >= self._streams_per_token:
+    @contextlib.contextmanager
+    def admitted(self, stream: Stream) -> Iterator[None]:
+        """Count a client in, unless the block fails; `drop` counts it out. Raises Problem `limited`."""
+        if not self._places.take(_key(stream)):
             raise Problem("limited", f"this token has {self._streams_per_token} streams open: close some first")
-        self._per_token[key] += 1
         self._open[stream] = None
         self._anybody.set()
+        try:
+            yield
+        except BaseException:
+            self.drop(stream)
+            raise
 
     def start(self, stream: Stream) -> None:
-        """A client gets its first bytes; from here on its time runs."""
+        """The client gets its first bytes; its time runs from now on."""
         self._open[stream] = asyncio.get_running_loop().call_later(self._stream_seconds, stream.close, LONG_ENOUGH)
 
     def drop(self, stream: Stream) -> None:
-        """A client is gone. Harmless to repeat."""
+        """The client is gone. Harmless to repeat."""
         if stream not in self._open:
             return
         timer = self._open.pop(stream)
@@ -107,14 +106,11 @@ class Hub:
             timer.cancel()
         if not self._open:
             self._anybody.clear()
-        key = _key(stream)
-        self._per_token[key] -= 1
-        if not self._per_token[key]:
-            del self._per_token[key]
+        self._places.give_back(_key(stream))
         self.unsubscribe(stream)
 
     def unsubscribe(self, stream: Stream) -> None:
-        """The client is not told any more."""
+        """Stop pushing to the client."""
         if isinstance(stream, FilterStream):
             self._filtered.discard(stream)
         elif isinstance(stream, JobStream) and stream.job_id in self._topics:
@@ -124,7 +120,7 @@ class Hub:
                 del self._topics[stream.job_id]
 
     def close(self) -> None:
-        """The server stops: clients come back, elsewhere or later."""
+        """The server stops; clients reconnect elsewhere or later."""
         for stream in list(self._open):
             stream.close("the server stops")
 
@@ -135,14 +131,14 @@ class Hub:
     # One job -----------------------------------------------------------------------------------------------
 
     async def look(self, stream: JobStream) -> None:
-        """One page for a client that catches up at its own pace; it stays behind while there may be more."""
+        """Read a page for a client that catches up at its own pace; it stays behind while there may be more."""
         [seen] = await self._turn_of(stream).call(calls.streams.followed_jobs({stream.job_id: stream.after}, PAGE))
         stream.is_behind = False
         stream.offer(seen)
         stream.is_behind = stream.is_behind or len(seen.lines) == PAGE
 
     def subscribe(self, stream: JobStream) -> None:
-        """From now on the client is told. It may be behind those who listen already: then all are read for again."""
+        """Push to the client from now on. If it is behind the job's other clients, the next read starts where it is."""
         topic = self._topics.setdefault(stream.job_id, Topic(stream.after))
         topic.after = min(topic.after, stream.after)
         topic.streams.add(stream)
@@ -157,34 +153,34 @@ class Hub:
             self._wake.set()
 
     def look_again(self) -> None:
-        """The listening connection is new: what was said meanwhile was said to nobody."""
+        """The listening connection is new, so notifications may have been lost."""
         self._changed.update(self._topics)
         self._wake.set()
 
     # Everything --------------------------------------------------------------------------------------------
 
     async def start_journal(self, stream: FilterStream) -> None:
-        """See to it that what happens from now on is in the journal."""
+        """Make sure that everything from now on is written to the journal."""
         database = self._turn_of(stream)
         transaction = await database.call(calls.streams.follow_jobs([EVERYTHING], JOURNAL_LINGER_SECONDS))
-        # Who was writing already may not know yet.
+        # Transactions that were already writing may not know yet.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SETTLE_SECONDS):
                 while not await database.call(calls.streams.is_settled(transaction)):  # noqa: ASYNC110 - nobody tells
                     await asyncio.sleep(0.02)
 
     async def begin(self, stream: FilterStream) -> None:
-        """From here on."""
+        """Start at the end of the journal."""
         newest = await self._turn_of(stream).call(calls.streams.journal_place(None))
         stream.position = Position(newest or 0)
 
     async def resume(self, stream: FilterStream, position: Position) -> bool:
-        """From there on; False when something after it is gone."""
+        """Start at a position; False if something after it is gone."""
         stream.position = position
         return await self._turn_of(stream).call(calls.streams.journal_place(position.after)) is not None
 
     async def show(self, stream: FilterStream, job_ids: Sequence[int]) -> AsyncIterator[bytes]:
-        """The states of jobs before anything happens, as the client takes them."""
+        """The initial states of jobs, as fast as the client takes them."""
         for start in range(0, len(job_ids), STATES):
             for seen in await self._states(job_ids[start : start + STATES], self._turn_of(stream)):
                 if seen.job is None:
@@ -196,7 +192,7 @@ class Hub:
             yield stream.take()
 
     async def catch_up(self, stream: FilterStream) -> None:
-        """A page of the journal for a client that is behind the others; when it is not, it becomes one of them."""
+        """Read a page of the journal for a client that is behind; once it is not, it is pushed to like the others."""
         stream.is_behind = False
         after = stream.position.after
         if not self._filtered:
@@ -239,7 +235,7 @@ class Hub:
     # The loop ----------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again. Polling goes beside: no news waits for it."""
+        """Until cancelled; failures are retried. Polling runs separately, so that it delays no notification."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self._news_or_journal, self.run_once, 1 / LOOKS_PER_SECOND))
             tasks.create_task(self._repeat(self._anybody.wait, self.poll_once, POLL_SECONDS))
@@ -267,7 +263,7 @@ class Hub:
         self._wake.clear()
 
     async def run_once(self) -> None:
-        """Have new jobs followed, and read what has changed."""
+        """Follow new jobs, and read what has changed."""
         new, self._new = self._new & self._topics.keys(), set()
         if new:
             try:
@@ -275,7 +271,7 @@ class Hub:
             except BaseException:
                 self._new |= new
                 raise
-            self._changed |= new  # it may have changed before anybody was told to tell
+            self._changed |= new  # they may have changed before notifications began
         changed, self._changed = self._changed, set()
         try:
             await self._read(changed)
@@ -287,7 +283,7 @@ class Hub:
             await self._read_journal()
 
     async def poll_once(self) -> None:
-        """Find what has changed without a word, close what must be closed, say again who is followed."""
+        """Find changes without a notification, close streams that have lost access, renew what is followed."""
         await self._check()
         if self._topics:
             stamps = await self._database.call(calls.streams.followed_stamps(list(self._topics)))
@@ -322,9 +318,9 @@ class Hub:
                 for stream in list(topic.streams):
                     stream.offer(seen)
                     if stream.is_behind:
-                        topic.streams.discard(stream)  # it reads on by itself
+                        topic.streams.discard(stream)  # it catches up by itself
                 if topic.after != after[seen.job_id]:
-                    self._changed.add(seen.job_id)  # somebody came who is further behind
+                    self._changed.add(seen.job_id)  # a client has come that is further behind
                     self._wake.set()
                 elif seen.lines:
                     topic.after = (seen.lines[-1].token, seen.lines[-1].line)
@@ -346,20 +342,33 @@ class Hub:
         for stream in list(self._filtered):
             stream.offer(page)
             if stream.is_behind:
-                self._filtered.discard(stream)  # it reads on by itself
+                self._filtered.discard(stream)  # it catches up by itself
         if len(rows) == JOURNAL_PAGE:
             self._journal_at = 0.0
             self._wake.set()
 
     async def _check(self) -> None:
-        """Close the streams of those who may not watch any more."""
-        for stream, identity in (await self._recheck(list(self._open))).items():
-            if identity != stream.proof.identity:
+        """Close the streams of clients that may not watch any more. One statement for all our tokens and sessions."""
+        proofs = {stream: stream.proof for stream in self._open}
+        hashes = {proof.token_hash for proof in proofs.values() if proof.token_hash is not None}
+        ours = await self._database.call(calls.tokens.identify_all(list(hashes))) if hashes else {}
+        foreign: dict[str, Identity] = {}
+        for authorization in {proof.authorization for proof in proofs.values() if proof.authorization is not None}:
+            with contextlib.suppress(Problem):
+                foreign[authorization] = await self._authenticator.identify(authorization)
+        for stream, proof in proofs.items():
+            if proof.token_hash is not None:
+                identity = ours.get(proof.token_hash)
+            elif proof.authorization is not None:
+                identity = foreign.get(proof.authorization)
+            else:  # without authentication
+                continue
+            if identity != proof.identity:
                 stream.close("the token is not valid any more")
 
 
 def _is_whole(rows: Sequence[JournalRow], after: int) -> bool:
-    """Whether nothing is missing. More may have happened than is kept, or the database has crashed."""
+    """Whether no row is missing: the journal keeps only so much, and loses rows when the database crashes."""
     return bool(rows) and rows[0].place == after + 1 and rows[-1].place == after + len(rows)
 
 

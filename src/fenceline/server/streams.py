@@ -1,7 +1,7 @@
 """Live streams (server-sent events): one job to its end, or every job that matches a filter."""
 
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from typing import Annotated, Any, Self
 
 import anyio
@@ -12,13 +12,10 @@ from sse_starlette.sse import SendTimeoutError
 from starlette.types import Receive, Scope, Send
 
 from fenceline.database import calls
-from fenceline.model.identity import Identity
 from fenceline.model.public_id import parse_id
 from fenceline.model.secret import PREFIX, hash_token
-from fenceline.runtime.database import Database
-from fenceline.server.auth import Authenticator
 from fenceline.server.filters import JobQuery
-from fenceline.server.problems import Problem
+from fenceline.server.problems import Problem, invalid
 from fenceline.server.routing import ApiRequest, operation, read_job_id, router
 from fenceline.server.stream_hub import Hub
 from fenceline.server.subscription import (
@@ -35,10 +32,10 @@ log = logging.getLogger("fenceline.server")
 routes = router("streams")
 
 KEEP_ALIVE_SECONDS = 15
-#: A client that takes nothing for so long is cut off.
+#: After how long a client that reads nothing is disconnected.
 STALLED_SECONDS = 30
 FAREWELL_SECONDS = 1.0
-#: So many of the newest matching jobs are shown first.
+#: How many of the newest matching jobs a stream begins with.
 SHOWN_FIRST = 100
 
 _EXAMPLE = (
@@ -46,7 +43,6 @@ _EXAMPLE = (
     'event: progress\nid: 1-0-9f2c-41a0\ndata: {"id": "…", "attempt": 1, "phase": "load", "progress": {"done": 3}}\n\n'
     'event: log\nid: 1-1-9f2c-41a0\ndata: {"id": "…", "token": 1, "line": 1, "message": "reading", …}\n\n'
 )
-#: Each event.
 _EVENT: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -68,9 +64,9 @@ LastEventId = Annotated[
 
 
 class Farewell(anyio.Event):
-    """Set when the server is told to stop: then the stream ends in good order, and its client comes back elsewhere."""
+    """Set when the server is told to stop: the stream then ends properly, and its client reconnects elsewhere."""
 
-    def __new__(cls, stream: Stream) -> Self:  # noqa: ARG004 - anyio makes events of the running backend's kind
+    def __new__(cls, stream: Stream) -> Self:  # noqa: ARG004 - anyio.Event() creates an event of the running backend
         return object.__new__(cls)
 
     def __init__(self, stream: Stream) -> None:
@@ -113,37 +109,26 @@ async def _starting(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for chunk in events:
         yield chunk
         del chunk
-        yield b""  # whoever sends them keeps the last until the next comes: a job's whole state, for every idle client
+        yield b""  # the sender keeps the last chunk until the next comes: a job's whole state, for every idle client
 
 
 @routes.get(
     "/v1/jobs/{id}/stream",
     **operation(
-        "jobs:read", "not_found", "invalid",
-        answers={
-            200: _EVENTS,
-            204: {"description": "The job has ended, and everything has been seen: do not come back."},
-        },
+        "jobs:read", "not_found",
+        answers={200: _EVENTS, 204: {"description": "The job has ended and everything was sent: do not reconnect."}},
     ),
 )  # fmt: skip
-async def stream_job(
-    request: ApiRequest,
-    id: str,
-    last_event_id: LastEventId = None,
-) -> Response:
+async def stream_job(request: ApiRequest, id: str, last_event_id: LastEventId = None) -> Response:
     """Watch a job live: its latest state, and every log line from the first. Ends with the job's final status."""
     hub = request.server.hub
-    job_id = await request.database.call(calls.jobs.visible_job_id(read_job_id(id), request.identity))
+    job_id = await request.call(calls.jobs.visible_job_id(read_job_id(id), request.identity))
     try:
         stream = JobStream(job_id, _proof(request), last_event_id)
     except InvalidEventId as error:
         raise _wrong_id() from error
-    hub.admit(stream)
-    try:
+    with hub.admitted(stream):
         await hub.look(stream)
-    except BaseException:
-        hub.drop(stream)
-        raise
     if stream.ended and stream.is_empty:
         hub.drop(stream)
         return Response(status_code=204)
@@ -165,12 +150,12 @@ async def _job_events(hub: Hub, stream: JobStream) -> AsyncIterator[bytes]:
             return
 
 
-@routes.get("/v1/stream", **operation("jobs:read", "invalid", answers={200: _EVENTS}))
+@routes.get("/v1/stream", **operation("jobs:read", answers={200: _EVENTS}))
 async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: LastEventId = None) -> Response:
     """Watch every job that matches, filtered as in `GET /v1/jobs`: first the newest jobs, then every change.
 
-    Log lines are those written from now on. Values of more than 16 KiB are cut, as in lists: one job's own stream has
-    them whole.
+    Log lines are those written from now on. Values of more than 16 KiB are cut, as in lists; a single job's stream has
+    them in full.
     """
     hub = request.server.hub
     stream = FilterStream(filters, _proof(request))
@@ -178,19 +163,15 @@ async def stream_jobs(request: ApiRequest, filters: JobQuery, last_event_id: Las
         wanted = None if not last_event_id else FilterStream.read_event_id(last_event_id)
     except InvalidEventId as error:
         raise _wrong_id() from error
-    hub.admit(stream)
-    try:
+    first: list[int] = []
+    with hub.admitted(stream):
         await hub.start_journal(stream)
-        first: list[int] = []
         if wanted is None or not await hub.resume(stream, wanted):
             await hub.begin(stream)
-            newest, _cursor = await request.database.call(
+            newest, _cursor = await request.call(
                 calls.jobs.page_texts(filters, request.identity, limit=SHOWN_FIRST, cursor=None, fields=())
             )
             first = [parse_id(job["id"]) for job in reversed(from_json(newest))]
-    except BaseException:
-        hub.drop(stream)
-        raise
     return StreamResponse(hub, stream, _filter_events(hub, stream, first))
 
 
@@ -211,8 +192,7 @@ async def _filter_events(hub: Hub, stream: FilterStream, first: list[int]) -> As
 
 
 def _wrong_id() -> Problem:
-    message = "use the id of an event of this stream"
-    return Problem("invalid", f"Last-Event-ID: {message}", errors=[{"field": "Last-Event-ID", "message": message}])
+    return invalid("Last-Event-ID", "use the id of an event of this stream")
 
 
 def _proof(request: ApiRequest) -> Proof:
@@ -225,27 +205,3 @@ def _proof(request: ApiRequest) -> Proof:
     if token.startswith(PREFIX):
         return Proof(request.identity, token_hash=hash_token(token))
     return Proof(request.identity, authorization=authorization)
-
-
-async def recheck(
-    authenticator: Authenticator, database: Database, streams: Iterable[Stream]
-) -> dict[Stream, Identity | None]:
-    """Who the clients of streams are now; None: nobody any more. One statement for all tokens and sessions of ours."""
-    by_hash: dict[bytes, list[Stream]] = {}
-    by_authorization: dict[str, list[Stream]] = {}
-    for stream in streams:
-        if stream.proof.token_hash is not None:
-            by_hash.setdefault(stream.proof.token_hash, []).append(stream)
-        elif stream.proof.authorization is not None:
-            by_authorization.setdefault(stream.proof.authorization, []).append(stream)
-    found: dict[Stream, Identity | None] = {}
-    if by_hash:
-        known = await database.call(calls.tokens.identify_all(list(by_hash)))
-        found |= {stream: known.get(token_hash) for token_hash, those in by_hash.items() for stream in those}
-    for authorization, those in by_authorization.items():
-        try:
-            identity: Identity | None = await authenticator.identify(authorization)
-        except Problem:
-            identity = None
-        found |= dict.fromkeys(those, identity)
-    return found

@@ -1,8 +1,8 @@
 """Enqueues of many clients in few transactions.
 
-A commit of its own costs the database more than all else of an enqueue. So while some enqueues are under way those that
-come meanwhile gather, and go out together as soon as there is a turn: nobody waits for a timer, and nobody is answered
-before the commit. A batch that is refused, or waits too long, because of one of them, is sent again one by one.
+The commit is the most expensive part of an enqueue. So while some enqueues are under way, those that come meanwhile
+gather and go out together as soon as there is a turn: nobody waits for a timer, and nobody is answered before the
+commit. If one job makes a batch fail or wait too long, the jobs are sent again one by one.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from fenceline.database.calls.enqueue import Submission, Submitted, submit_job, 
 from fenceline.errors import DatabaseBusy, RefusedError
 from fenceline.server.tenant_turns import Turns
 
-#: Batches under way at a time: one can be prepared while another is committed.
+#: Batches under way at a time: one is prepared while another is committed.
 TURNS = 2
 MAX_JOBS = 64
 MAX_BYTES = 1_000_000
@@ -27,7 +27,7 @@ class Submitter:
         self._turns: set[asyncio.Task[None]] = set()
 
     async def submit(self, asked: Submission) -> Submitted:
-        """Enqueue a job whose enqueue waits for nobody else's: no dedupe key, idempotency key or resource lock."""
+        """Enqueue a job that cannot wait for another transaction: no dedupe key, idempotency key or resource lock."""
         answer: asyncio.Future[Submitted] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, answer))
         if len(self._turns) < TURNS:
@@ -42,7 +42,7 @@ class Submitter:
                 await self._send_one(*batch[0])
             else:
                 await self._send(batch)
-        # Not in a callback of the task: what comes before that runs would wait for a turn that is over.
+        # Not in a done callback: a job that came before it ran would wait for a turn that is already over.
         self._turns.discard(asyncio.current_task())
 
     def _take_batch(self) -> list[Waiting]:
@@ -60,7 +60,7 @@ class Submitter:
             made = await self._database.database.call(submit_jobs([asked for asked, _answer in batch]))
         except (RefusedError, DatabaseBusy):
             await asyncio.gather(*(self._send_one(*one) for one in batch))
-        except BaseException as error:  # noqa: BLE001 - whoever waits must be told, whatever it is
+        except BaseException as error:  # noqa: BLE001 - the waiting requests must get it, whatever it is
             for _asked, answer in batch:
                 _settle(answer, error)
         else:

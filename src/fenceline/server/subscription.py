@@ -1,12 +1,12 @@
-"""One client of a stream: what it has been sent, and the little that may wait for it.
+"""One client of a stream: what it has been sent, and a bounded buffer of what it has yet to receive.
 
-A stream shows the latest state of jobs, and every log line. States may be skipped over; lines never are. What a client
-has seen travels in the events' ids, so it can go on where it stopped, on any server.
+A stream shows the latest state of jobs, and every log line. States may be skipped, lines never. The ids of events say
+how far a client has come, so it can continue where it stopped, on any server.
 """
 
 import asyncio
 import re
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,14 +20,15 @@ from fenceline.model.job import JobFilter
 from fenceline.model.public_id import format_id
 from fenceline.model.status import FINAL
 from fenceline.server.hiding import hide
+from fenceline.server.limits import Recent
 
-#: Lines read at a time; a page that is full has another behind it.
+#: Lines read at a time; after a full page there may be another.
 PAGE = 500
-#: A client tries again after so long.
+#: After how long a client reconnects.
 RETRY_MS = 1000
-#: How many jobs a filtered stream remembers the last state of, so as not to send it twice.
+#: For how many jobs a filtered stream remembers the last state, so as not to send it twice.
 REMEMBERED = 1000
-#: Behind the dot of a filtered stream's id: everything at this place has been sent.
+#: The part behind the dot of a filtered stream's event id when everything at this place has been sent.
 WHOLE = 2**31 - 1
 
 _JOB_ID = re.compile(r"(\d{1,18})-(\d{1,9})-([0-9a-f]{1,16})-([0-9a-f]{1,16})", re.ASCII)
@@ -41,7 +42,7 @@ class InvalidEventId(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a stream's client was let in with: looked at again while the stream is open."""
+    """What a stream's client authenticated with; it is checked again while the stream is open."""
 
     identity: Identity
     token_hash: bytes | None = None  # one of our tokens
@@ -49,8 +50,8 @@ class Proof:
 
 
 class Stream:
-    """What waits for a client is bounded (`most_events`, about `most_bytes`). One that is slower falls behind: nothing
-    more is pushed to it, and it reads on by itself when it has taken what waits.
+    """Events that wait for a client, up to `most_events` and about `most_bytes`. A slower client falls behind: nothing
+    more is pushed to it, and it reads on by itself once it has taken what waits.
     """
 
     def __init__(self, proof: Proof, *, most_events: int = 1000, most_bytes: int = 256 * 1024) -> None:
@@ -64,7 +65,7 @@ class Stream:
         self._changed = asyncio.Event()
 
     def push(self, event: str | None, data: str | None, event_id: str) -> bool:
-        """Let an event wait for the client; False when there is no room, or nobody to send it to."""
+        """Queue an event for the client; False if there is no room, or the stream is closed."""
         if self.closed or self.is_behind:
             return False
         if len(self._waiting) >= self._most_events or self._bytes >= self._most_bytes:
@@ -79,7 +80,7 @@ class Stream:
         return True
 
     def close(self, why: str | None = None) -> None:
-        """Nothing more will come; what waits is still sent, with a comment that says why."""
+        """End the stream after what waits has been sent, with a comment that says why."""
         if not self.closed:
             self.closed = True
             if why is not None:
@@ -112,9 +113,9 @@ class Stream:
 class JobStream(Stream):
     """One job, to its end."""
 
-    def __init__(self, job_id: int, proof: Proof, last_event_id: str | None = None, **limits: int) -> None:
+    def __init__(self, job_id: int, proof: Proof, last_event_id: str | None = None) -> None:
         """Raises InvalidEventId."""
-        super().__init__(proof, **limits)
+        super().__init__(proof)
         self.job_id = job_id
         self.after = (0, 0)  # token and line of the last log line sent
         self._status = self._progress = "0"  # versions of what was sent
@@ -127,7 +128,7 @@ class JobStream(Stream):
             self._status, self._progress = found[3], found[4]
 
     def offer(self, seen: FollowedJob) -> None:
-        """Send what is new in it, as far as there is room."""
+        """Send what is new about the job, as far as there is room."""
         if seen.job is None or seen.progress is None:
             self.close("the job is gone")
             return
@@ -146,7 +147,7 @@ class JobStream(Stream):
                 self.close()
 
     def _send(self, event: str, data: str, after: tuple[int, int], status: str, progress: str) -> None:
-        """Send it unless that is where the client is already."""
+        """Send it unless the client has seen it already."""
         if (after, status, progress) != (self.after, self._status, self._progress) and self.push(
             event, data, f"{after[0]}-{after[1]}-{status}-{progress}"
         ):
@@ -155,7 +156,7 @@ class JobStream(Stream):
 
 @dataclass(frozen=True, slots=True)
 class JournalPage:
-    """Rows of the journal with what they speak of: the jobs as they are now, the lines as they were written."""
+    """Rows of the journal with their jobs, as they are now, and their log lines."""
 
     rows: Sequence[JournalRow]
     jobs: Mapping[int, FollowedJob]
@@ -165,25 +166,25 @@ class JournalPage:
 
 @dataclass(slots=True)
 class Position:
-    """How far into the journal: a place, and how much of what is there."""
+    """How far a client has read in the journal: a place, and how much of what is there."""
 
     place: int
     part: int = field(default=WHOLE)
 
     @property
     def after(self) -> int:
-        """The place behind which to read on."""
+        """The place after which to read on."""
         return self.place if self.part == WHOLE else self.place - 1
 
 
 class FilterStream(Stream):
     """Every job that matches a filter, as things happen."""
 
-    def __init__(self, filters: JobFilter, proof: Proof, **limits: int) -> None:
-        super().__init__(proof, **limits)
+    def __init__(self, filters: JobFilter, proof: Proof) -> None:
+        super().__init__(proof)
         self.filters = filters
         self.position = Position(0)
-        self._versions: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._versions: Recent[int, tuple[int, int]] = Recent(REMEMBERED)
 
     @staticmethod
     def read_event_id(last_event_id: str) -> Position:
@@ -202,14 +203,14 @@ class FilterStream(Stream):
         )
 
     def show(self, seen: FollowedJob, attributes: Mapping[str, Any]) -> bool:
-        """The state of a job before anything happens; False: there is no room, show it again."""
+        """Send the initial state of a job; False if there is no room, so it must be shown again."""
         if self.matches(attributes):
             self._send_state(seen, self.position.place, (WHOLE, WHOLE))
         return not self.is_behind
 
     def offer(self, page: JournalPage) -> None:
         """Send what is new on the page, as far as there is room."""
-        last = {row.job_id: row.place for row in page.rows if row.token is None}  # of several states only one is sent
+        last = {row.job_id: row.place for row in page.rows if row.token is None}  # only the last state of a job is sent
         for row in page.rows:
             if row.place <= self.position.after:
                 continue
@@ -225,7 +226,7 @@ class FilterStream(Stream):
             self.position = Position(row.place)
 
     def mark(self) -> None:
-        """Let the client know how far it has come, where there was nothing for it: an id without an event."""
+        """Send an id without an event, so that the client knows how far it has come although nothing was for it."""
         self.push(None, None, f"{self.position.place}.{self.position.part}")
 
     def _send_lines(self, row: JournalRow, lines: Sequence[LineText], sent: int) -> None:
@@ -236,7 +237,7 @@ class FilterStream(Stream):
     def _send_state(self, seen: FollowedJob, place: int, parts: tuple[int, int], sent: int = 0) -> None:
         if seen.job is None or seen.progress is None:
             return
-        status_version, progress_version = self._versions.pop(seen.job_id, (0, 0))
+        status_version, progress_version = self._versions.get(seen.job_id, (0, 0))
         if (
             seen.status_version != status_version
             and sent < parts[0]
@@ -252,12 +253,10 @@ class FilterStream(Stream):
             progress_version = seen.progress_version
             self.position = Position(place, parts[1])
         self._versions[seen.job_id] = (status_version, progress_version)
-        if len(self._versions) > REMEMBERED:
-            self._versions.popitem(last=False)
 
 
 def _ended_after(row: JournalRow, job: Mapping[str, Any]) -> bool:
-    """The job has ended since: lines may come yet, and the end has a row of its own."""
+    """Whether the job has ended since: more lines may come first, and the end has its own row."""
     return job["finished_at"] is not None and row.at < datetime.fromisoformat(job["finished_at"])
 
 

@@ -1,7 +1,7 @@
-"""The way of requests to the database: a tenant has a share of the connections, and every call has an end.
+"""How requests use the database: each tenant has a share of the connections, and every call has a deadline.
 
-A tenant that asks for much, or whose statements wait for something, waits for its own calls; the others have theirs.
-The deadline is kept here too, besides by the sessions themselves: behind a pooler they have no settings of their own.
+A tenant with many or slow calls waits for its own calls, and does not hold up other tenants. The deadline is enforced
+here besides in the sessions, whose settings do not work behind a pooler.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class _Line:
 
 
 class Turns:
-    """`each`: calls of one tenant under way at a time. `seconds`: for a call, with its wait for a turn."""
+    """`each`: calls of one tenant at a time. `seconds`: for a call, including the wait for its turn."""
 
     def __init__(self, database: Database, *, each: int, seconds: float) -> None:
         self.database = database
@@ -51,14 +51,14 @@ class Turns:
 
 
 class TenantDatabase:
-    """As a `Database`, for one tenant."""
+    """Like a `Database`, for one tenant."""
 
     def __init__(self, turns: Turns, tenant: str) -> None:
         self._turns = turns
         self._tenant = tenant
 
     async def call(self, call: Call[T]) -> T:
-        """Raises what `Database.call` raises, and DatabaseBusy when it would take too long."""
+        """Raises what `Database.call` raises, and DatabaseBusy if it takes too long."""
         turns = self._turns
         try:
             async with asyncio.timeout(turns.seconds), turns.turn(self._tenant):

@@ -1,7 +1,7 @@
 """TLS in the server itself.
 
-The handshake is done here and not by the listening socket, so that a connection has its place, and its deadline, from
-the moment it is accepted.
+The handshake is done here and not by the listening socket, so that a connection counts, and has a deadline, from the
+moment it is accepted.
 """
 
 import asyncio
@@ -19,22 +19,22 @@ log = logging.getLogger("fenceline.server")
 
 
 class Certificates:
-    """The server's certificate, and the authority of its clients' certificates where there is one."""
+    """The server's certificate, and the authority for client certificates if there is one."""
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Raises OSError (ssl.SSLError is one) when a file cannot be read or does not fit."""
+        """Raises OSError (ssl.SSLError is one) if a file cannot be read or used."""
         self._settings = settings
         self._loaded = self._stamp()
         self._context = self._load()
 
     def context(self) -> ssl.SSLContext:
-        """As the files are now: a renewed certificate, or another authority, counts from the next connection on."""
+        """From the files as they are now: a renewed certificate or authority counts from the next connection on."""
         try:
             stamp = self._stamp()
             if stamp != self._loaded:
                 self._context, self._loaded = self._load(), stamp
         except OSError as error:
-            # Between two writes, perhaps; the next connection looks again.
+            # Perhaps only one of the files has been replaced so far; the next connection tries again.
             log.warning("the new TLS certificate cannot be used, the old one goes on: %s", error)
         return self._context
 
@@ -44,7 +44,7 @@ class Certificates:
         context.set_alpn_protocols(["http/1.1"])
         context.load_cert_chain(self._settings.cert, self._settings.key)
         if self._settings.client_ca is not None:
-            # A browser may come without; which routes need one is the application's to say.
+            # Optional, for browsers; the application decides which routes require one.
             context.verify_mode = ssl.CERT_OPTIONAL
             context.load_verify_locations(self._settings.client_ca)
         return context
@@ -56,7 +56,7 @@ class Certificates:
 
 
 class TlsDoor(asyncio.Protocol):
-    """A connection until its handshake is done; `of_uvicorn` is for what speaks HTTP inside."""
+    """A connection until its handshake is done; `of_uvicorn` are the arguments for the HTTP protocol inside."""
 
     def __init__(self, *, edge: Edge, certificates: Certificates, **of_uvicorn: Any) -> None:
         self._edge = edge
@@ -67,7 +67,7 @@ class TlsDoor(asyncio.Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # it is one
         peer = transport.get_extra_info("peername")
         host = str(peer[0]) if peer else ""
-        # Not `start_tls`: on uvloop a transport reads on while its task has not begun, and what it read is lost.
+        # Not `start_tls`: uvloop's transport reads on before the task has begun, and those bytes are lost.
         connection = socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         transport.abort()  # our copy stays open
         if self._edge.enter(host):
@@ -86,7 +86,7 @@ class TlsDoor(asyncio.Protocol):
                 ssl_handshake_timeout=self._edge.settings.header_seconds,
             )
         except OSError as error:
-            # Without a handshake nobody inside has heard of the connection, or would give back its place.
+            # Without a handshake no EdgeProtocol knows of the connection and gives back its place.
             self._edge.leave(host)
             self._edge.log.add(host, Problem("malformed", f"the TLS handshake failed: {error}"))
             connection.close()

@@ -1,6 +1,5 @@
-"""Tokens. Nobody hands out more than they have themselves."""
+"""Tokens. Nobody can grant more than they have themselves."""
 
-import json
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
@@ -10,19 +9,16 @@ from fenceline.database import calls
 from fenceline.errors import UnknownRole
 from fenceline.model.secret import hash_token, new_token
 from fenceline.server.filters import Limit
-from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.problems import invalid
+from fenceline.server.routing import MAX_ID, ApiRequest, operation, read_number, router, value_response
 from fenceline.server.schemas import AT, Body, Moment, Name
 from fenceline.server.views import View, examples, list_of
 
 routes = router("access")
 
-MAX_ID = 2**31 - 1
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
-
 
 class TokenBody(Body):
-    """`name` is the actor: `created_by` of the token's jobs. Without tenant: that of the one who asks."""
+    """`name` is the actor: `created_by` of the token's jobs. `tenant` defaults to the caller's."""
 
     model_config = examples({"role": "producer", "tenant": "acme", "name": "ci"})
 
@@ -77,22 +73,17 @@ class NewTokenView(TokenView):
     token: Annotated[str, Field(description="The secret. It is never shown again.")]
 
 
-TokenList = list_of(TokenView, has_pages=True)
-
-
-@routes.get("/v1/tokens", **operation("tokens:manage", "invalid", model=TokenList))
+@routes.get("/v1/tokens", **operation("tokens:manage", model=list_of(TokenView)))
 async def list_tokens(
     request: ApiRequest, limit: Limit = 100, cursor: Annotated[int | None, Query(ge=1, le=MAX_ID)] = None
 ) -> Response:
     """Tokens that you may see, newest first, including revoked and expired ones, without their secrets."""
-    found = await request.database.call(
-        calls.tokens.list_tokens(tenant=request.identity.reach, limit=limit, cursor=cursor)
-    )
+    found = await request.call(calls.tokens.list_tokens(tenant=request.identity.reach, limit=limit, cursor=cursor))
     last = str(found[-1]["id"]) if len(found) == limit else None
-    return json_response(json.dumps({"items": found, "next_cursor": last}))
+    return value_response({"items": found, "next_cursor": last})
 
 
-@routes.post("/v1/tokens", **operation("tokens:manage", *_WITH_BODY, status=201, model=NewTokenView))
+@routes.post("/v1/tokens", **operation("tokens:manage", status=201, model=NewTokenView))
 async def create_token(request: ApiRequest, body: TokenBody) -> Response:
     """Create a token. Only this answer shows its secret."""
     identity = request.identity
@@ -107,18 +98,18 @@ async def create_token(request: ApiRequest, body: TokenBody) -> Response:
         granter=identity,
     )
     try:
-        made = await request.database.call(call)
+        made = await request.call(call)
     except UnknownRole as error:
-        # In a body it is a wrong value; only in a path it is a missing thing.
-        raise Problem("invalid", str(error), errors=[{"field": "role", "message": str(error)}]) from error
+        # In a body an unknown role is a wrong value; only in a path it is a missing thing.
+        raise invalid("role", str(error), str(error)) from error
     if body.lanes is not None or body.kinds is not None:
-        made = await request.database.call(
+        made = await request.call(
             calls.tokens.bind_token(made["id"], lanes=body.lanes, kinds=body.kinds, actor=identity.actor)
         )
-    return json_response(json.dumps({**made, "token": token}), 201, {"Location": f"/v1/tokens/{made['id']}"})
+    return value_response({**made, "token": token}, 201, {"Location": f"/v1/tokens/{made['id']}"})
 
 
-@routes.post("/v1/tokens/rotate", **operation("runners:claim", "not_found", *_WITH_BODY, model=NewTokenView))
+@routes.post("/v1/tokens/rotate", **operation("runners:claim", "not_found", model=NewTokenView))
 async def rotate_token(request: ApiRequest, body: RotateBody | None = None) -> Response:
     """Exchange the token of this request for a new one with the same name, role, tenant and lifetime.
 
@@ -127,17 +118,12 @@ async def rotate_token(request: ApiRequest, body: RotateBody | None = None) -> R
     _scheme, _, old = request.headers.get("authorization", "").partition(" ")
     token, token_hash = new_token()
     overlap = (body or RotateBody()).overlap_seconds
-    made = await request.database.call(
-        calls.tokens.rotate_token(hash_token(old.strip()), token_hash, overlap_seconds=overlap)
-    )
-    return json_response(json.dumps({**made, "token": token}))
+    made = await request.call(calls.tokens.rotate_token(hash_token(old.strip()), token_hash, overlap_seconds=overlap))
+    return value_response({**made, "token": token})
 
 
-@routes.delete("/v1/tokens/{id}", **operation("tokens:manage", "not_found", "invalid", status=204))
-async def revoke_token(request: ApiRequest, id: str) -> Response:
+@routes.delete("/v1/tokens/{id}", **operation("tokens:manage", "not_found", status=204))
+async def revoke_token(request: ApiRequest, id: str) -> None:
     """Revoke a token. Servers refuse it within about a second, and close its streams."""
-    if not (id.isascii() and id.isdigit() and int(id) <= MAX_ID):
-        raise Problem("not_found", f"token {id[:40]!r} does not exist")
-    identity = request.identity
-    await request.database.call(calls.tokens.revoke_token(int(id), actor=identity.actor, tenant=identity.reach))
-    return Response(status_code=204)
+    token_id, identity = read_number("token", id), request.identity
+    await request.call(calls.tokens.revoke_token(token_id, actor=identity.actor, tenant=identity.reach))

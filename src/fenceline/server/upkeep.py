@@ -1,11 +1,9 @@
-"""What operators do by hand, or ask about: sweep, prune, retention, and what is wrong with the database and the fleet.
+"""Upkeep by operators: sweep, prune, retention, limits, and the doctor's checks of the database and the fleet.
 
-All of it concerns every tenant, so it takes `workers:manage`, which is for those who run the fleet. What doctor sees
-(other sessions and their statements) takes `system:manage`, which only platform_admin has unless a role of your own
-names it.
+All of it concerns every tenant, so it takes `workers:manage`. The doctor sees other sessions and their statements, so
+it takes `system:manage`, which only platform_admin has unless one of your own roles names it.
 """
 
-import json
 from dataclasses import asdict
 from typing import Annotated, Literal
 
@@ -20,13 +18,11 @@ from fenceline.errors import DatabaseUnavailable
 from fenceline.model.job import Retention, TenantLimit
 from fenceline.model.public_id import format_id
 from fenceline.model.status import FinalStatus
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.routing import ApiRequest, operation, router, value_response
 from fenceline.server.schemas import Body, Name, ReasonBody
 from fenceline.server.views import View, examples, shows
 
 routes = router("upkeep")
-
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 
 
 class SweptView(View):
@@ -48,7 +44,7 @@ class PrunedView(View):
 
 
 class RetentionBody(Body):
-    """`seconds: null` goes back to what the kind's decorator or the default says."""
+    """`seconds: null` returns to the setting of the kind's decorator, or to the default."""
 
     model_config = examples({"seconds": 7776000, "kind": "ingest"})
 
@@ -77,7 +73,7 @@ class RetentionList(View):
 
 
 class TenantLimitBody(Body):
-    """`max_jobs: null` takes the limit away."""
+    """`max_jobs: null` removes the limit."""
 
     model_config = examples({"max_jobs": 100000, "tenant": "acme"})
 
@@ -142,75 +138,69 @@ class DoctorView(View):
 class RekeyView(View):
     model_config = examples({"id": "01HQ-3KBR-T5GN-8WX"})
 
-    id: Annotated[str, Field(description="The job that does it.")]
+    id: Annotated[str, Field(description="The job that re-encrypts.")]
 
 
 @routes.post("/v1/admin/rekey", **operation("system:manage", model=RekeyView, status=202))
 async def rekey(request: ApiRequest) -> Response:
     """Have a worker re-encrypt everything with the newest key."""
-    made = await request.database.call(calls.rekey.start_rekey(actor=request.identity.actor))
-    return json_response(json.dumps({"id": format_id(made.job_id)}), 202)
+    made = await request.call(calls.rekey.start_rekey(actor=request.identity.actor))
+    return value_response({"id": format_id(made.job_id)}, 202)
 
 
 @routes.post("/v1/admin/sweep", **operation("workers:manage", model=SweptView))
 async def sweep(request: ApiRequest) -> Response:
     """Return the jobs of dead workers to the queue. Workers and servers do this twice a second."""
-    return json_response(json.dumps({"swept": await request.database.call(calls.upkeep.sweep())}))
+    return value_response({"swept": await request.call(calls.upkeep.sweep())})
 
 
-@routes.post("/v1/admin/prune", **operation("workers:manage", *_WITH_BODY, model=PrunedView))
+@routes.post("/v1/admin/prune", **operation("workers:manage", model=PrunedView))
 async def prune(request: ApiRequest, body: PruneBody | None = None) -> Response:
     """Delete some finished jobs past their retention; 0 means none are left. Workers do this once a minute."""
     limit = (body or PruneBody()).limit
-    return json_response(json.dumps({"pruned": await System(lambda: request.server.maintenance).prune(limit)}))
+    return value_response({"pruned": await System(lambda: request.server.maintenance).prune(limit)})
 
 
 @routes.get("/v1/admin/retention", **operation("workers:view", model=RetentionList))
 async def retention(request: ApiRequest) -> Response:
     """How long finished jobs are kept: the default first, then kinds with their own setting."""
-    found = await request.database.call(calls.system.retention())
-    return json_response(json.dumps({"items": [asdict(row) for row in found], "next_cursor": None}))
+    return await request.answer_list(calls.system.retention())
 
 
-@routes.put("/v1/admin/retention", **operation("workers:manage", *_WITH_BODY, model=RetentionList))
+@routes.put("/v1/admin/retention", **operation("workers:manage", model=RetentionList))
 async def set_retention(request: ApiRequest, body: RetentionBody) -> Response:
     """Set how long finished jobs are kept: those of one kind (and status), or all others. Audited."""
-    actor = request.identity.actor
-    call = calls.system.set_retention(body.seconds, kind=body.kind, status=body.status, actor=actor)
-    await request.database.call(call)
+    await request.call(calls.system.set_retention(**body.model_dump(), actor=request.identity.actor))
     return await retention(request)
 
 
 @routes.get("/v1/admin/limits", **operation("workers:manage", model=TenantLimitList))
 async def tenant_limits(request: ApiRequest) -> Response:
     """How many unfinished jobs tenants may have: the default first, then tenants with their own limit."""
-    found = await request.database.call(calls.system.tenant_limits())
-    return json_response(json.dumps({"items": [asdict(row) for row in found], "next_cursor": None}))
+    return await request.answer_list(calls.system.tenant_limits())
 
 
-@routes.put("/v1/admin/limits", **operation("workers:manage", *_WITH_BODY, model=TenantLimitList))
+@routes.put("/v1/admin/limits", **operation("workers:manage", model=TenantLimitList))
 async def set_tenant_limit(request: ApiRequest, body: TenantLimitBody) -> Response:
     """Limit the unfinished jobs of a tenant; more are refused (429 `limited`). Audited."""
-    call = calls.system.set_tenant_limit(body.max_jobs, tenant=body.tenant, actor=request.identity.actor)
-    await request.database.call(call)
+    await request.call(calls.system.set_tenant_limit(**body.model_dump(), actor=request.identity.actor))
     return await tenant_limits(request)
 
 
 @routes.get("/v1/admin/approval", **operation("workers:view", model=ApprovalView))
 async def approval(request: ApiRequest) -> Response:
     """Whether jobs must be approved by someone other than who enqueued them."""
-    return json_response(json.dumps({"by_other": await request.database.call(calls.system.approval())}))
+    return value_response({"by_other": await request.call(calls.system.approval())})
 
 
-@routes.put("/v1/admin/approval", **operation("system:manage", *_WITH_BODY, model=ApprovalView))
+@routes.put("/v1/admin/approval", **operation("system:manage", model=ApprovalView))
 async def set_approval(request: ApiRequest, body: ApprovalBody) -> Response:
     """Set who may approve jobs. With `by_other: false`, whoever enqueued a job may also approve it. Audited."""
-    call = calls.system.set_approval(by_other=body.by_other, actor=request.identity.actor, reason=body.reason)
-    await request.database.call(call)
+    await request.call(calls.system.set_approval(**body.model_dump(), actor=request.identity.actor))
     return await approval(request)
 
 
-@routes.get("/v1/admin/doctor", **operation("system:manage", "invalid", model=DoctorView))
+@routes.get("/v1/admin/doctor", **operation("system:manage", model=DoctorView))
 async def doctor(
     request: ApiRequest,
     patience: Annotated[
@@ -233,4 +223,4 @@ async def doctor(
             raise DatabaseUnavailable(f"the database cannot be reached: {error}") from error
         raise
     healthy = all(finding.level != "problem" for finding in findings)
-    return json_response(json.dumps({"healthy": healthy, "findings": [asdict(finding) for finding in findings]}))
+    return value_response({"healthy": healthy, "findings": [asdict(finding) for finding in findings]})

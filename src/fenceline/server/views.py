@@ -1,19 +1,20 @@
-"""What answers look like: a view takes its fields from a record of `model/`, and says only what HTTP adds.
+"""What answers look like: a view takes its fields from a record of `model/`, and adds only what is special to HTTP.
 
-Answers are JSON text of the database and are not built from these models; tests compare the two.
+Views describe answers in the OpenAPI document. Answers themselves are JSON text from the database; tests compare both.
 """
 
 import types
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, create_model
 
 
 class View(BaseModel):
-    """Of an answer: exactly these fields, always all of them."""
+    """An answer with exactly these fields, always all of them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -22,15 +23,15 @@ V = TypeVar("V", bound=View)
 
 
 def examples(*examples: dict[str, Any], title: str | None = None) -> ConfigDict:
-    """What the API's description shows of a body or a view; `title`: its name there, where it has another one."""
+    """Examples of a body or a view for the OpenAPI document; `title`: its title there, if not the class name."""
     extra = ConfigDict(json_schema_extra={"examples": list(examples)})
     return extra if title is None else ConfigDict(title=title, **extra)
 
 
 def shows(record: type, *, without: tuple[str, ...] = (), may_lack: bool = False) -> Callable[[type[V]], type[V]]:
-    """Give a view the fields of a record that it does not describe itself.
+    """Give a view those fields of a record that it does not define itself.
 
-    All of them are always there; with `may_lack`, those that have a default in the record need not be.
+    All are required; with `may_lack`, those that have a default in the record are not.
     """
     hints = get_type_hints(record)
 
@@ -45,9 +46,10 @@ def shows(record: type, *, without: tuple[str, ...] = (), may_lack: bool = False
     return add
 
 
-def list_of(view: type[View], *, has_pages: bool = False) -> type[View]:
-    """A list of views, as `StepList` is of `StepView`; one that has pages may have a next one."""
-    name = view.__name__.replace("View", "List")
+@cache
+def list_of(view: type[View], name: str | None = None, *, has_pages: bool = True) -> type[View]:
+    """A list of views, such as `StepList` for `StepView`. `has_pages` false: it never has a next page."""
+    name = name or view.__name__.replace("View", "List")
     fields: dict[str, Any] = {
         "items": (types.GenericAlias(list, (view,)), ...),
         "next_cursor": (str | None if has_pages else None, ...),
@@ -56,7 +58,7 @@ def list_of(view: type[View], *, has_pages: bool = False) -> type[View]:
 
 
 def _aware(hint: Any) -> Any:
-    """Moments in answers have a zone."""
+    """Times in answers have a time zone."""
     if hint is datetime:
         return AwareDatetime
     if get_origin(hint) in {Union, types.UnionType}:

@@ -1,6 +1,7 @@
 """Delivers outgoing webhooks: a built-in handler of kind `fenceline.webhook`, on the engine that runs all jobs.
 
-Each delivery is a job like any other: fenced, retried with growing delays, seen in lists. Any number of servers may.
+Each delivery is a job like any other: fenced, retried with growing delays, shown in lists. Any number of servers may
+deliver.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 
 import httpcore
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.context.context import Context
 from fenceline.database import calls
 from fenceline.database.call import Call
@@ -38,16 +39,16 @@ log = logging.getLogger("fenceline.server")
 POLL_SECONDS = 1.0
 LEASE_SECONDS = 60.0
 AT_ONCE = 20
-#: How long a delivery waits whose receiver, or tenant, has no place free.
+#: How long a delivery waits if its receiver or tenant has no free place.
 BUSY_SECONDS = 4.0
-#: On shutdown: for deliveries to be stopped, and for the database to be told.
+#: On shutdown: for stopping deliveries, and for signing off.
 LAST_SECONDS = 1.0
 _GONE = 410
 _SERVER_ERROR = 500
 
 
 class Undelivered(RefusedError):
-    """This try has failed. Receivers are told nothing of the server's insides, so there is no traceback."""
+    """This try has failed. No traceback is stored: it would show the server's internals."""
 
     is_brief = True
 
@@ -67,7 +68,7 @@ class Undeliverable(Fail):
 
 
 class PatientCalls:
-    """The server's own pool, as a worker uses its connections: repeated until it is answered."""
+    """Calls over the server's pool, repeated until the database answers, as a worker does."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -84,7 +85,7 @@ class PatientCalls:
 
 
 class WebhookLane(SqlDelivery):
-    """The lane of deliveries, over connections that the server has anyway."""
+    """The lane of deliveries, over the server's connections."""
 
     is_deaf = False
 
@@ -93,7 +94,7 @@ class WebhookLane(SqlDelivery):
         self._ready = ready
 
     async def _declare(self, kinds: Mapping[str, Mapping[str, Any]]) -> None:
-        """The kind is built in: nobody's settings of it are to be replaced."""
+        """Nothing to declare: the kind is built in, and its settings must not be replaced."""
 
     async def listen(self, notices: Notices) -> None:
         while True:
@@ -111,12 +112,12 @@ class WebhookDeliveries:
         self._post = post
         self._ready = ready
         self._receivers = Receivers()
-        self._app = Fenceline("postgresql:///", tracing=False)  # only its handlers are used
+        self._app = App("postgresql:///", tracing=False)  # only its handlers are used
         self._app.job(kind=KIND, lane=LANE)(self._deliver)
         self.engine: Engine | None = None
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again. Without deliveries nobody is registered."""
+        """Until cancelled; failures are retried. Registers a worker only if there are deliveries."""
         while True:
             try:
                 if await self._database.call(calls.webhooks.has_webhooks()):
@@ -150,7 +151,7 @@ class WebhookDeliveries:
             await engine.close()
 
     async def _give_back(self, engine: Engine) -> None:
-        """What is under way when the server ends."""
+        """Release what is under way when the server stops."""
         engine.hurry()
         with contextlib.suppress(TimeoutError, FencelineError, OSError):
             async with asyncio.timeout(LAST_SECONDS):
@@ -205,7 +206,7 @@ class WebhookDeliveries:
         except (httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, TimeoutError) as error:
             note(False)
             raise Undelivered(f"{type(error).__name__}: {str(error) or 'no answer in time'}") from error
-        note(status < _SERVER_ERROR)  # what it refuses, it has at least answered
+        note(status < _SERVER_ERROR)  # a refusal is an answer, too
         return _judge(status, answer)
 
 

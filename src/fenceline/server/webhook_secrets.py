@@ -1,4 +1,4 @@
-"""New secrets for webhooks, in and out: the old one stays valid for a while, until the other side has followed."""
+"""New secrets for incoming and outgoing webhooks. The old one stays valid while the other side changes over."""
 
 import json
 from collections.abc import Mapping
@@ -11,15 +11,14 @@ from fenceline.database import calls
 from fenceline.model.identity import Identity
 from fenceline.model.signature import new_secret
 from fenceline.server.incoming_webhooks import NewTriggerView, Secret, tenant_of
-from fenceline.server.outgoing_webhooks import NewHookView, read_hook_id
+from fenceline.server.outgoing_webhooks import NewHookView
 from fenceline.server.problems import Problem
-from fenceline.server.routing import ApiRequest, json_response, operation, router
+from fenceline.server.routing import ApiRequest, operation, read_number, router, value_response
 from fenceline.server.schemas import Body
 from fenceline.server.views import examples
 
 routes = router("webhooks")
 
-_PROBLEMS = ("not_found", "too_large", "unsupported_media_type", "invalid")
 DAY_SECONDS = 86_400
 MAX_OVERLAP_SECONDS = 30 * DAY_SECONDS
 
@@ -34,34 +33,32 @@ class RotateBody(Body):
     ] = DAY_SECONDS
 
 
-@routes.post("/v1/triggers/{name}/rotate", **operation("schedules:manage", *_PROBLEMS, model=NewTriggerView))
+@routes.post("/v1/triggers/{name}/rotate", **operation("schedules:manage", "not_found", model=NewTriggerView))
 async def rotate_trigger(
     request: ApiRequest, name: str, body: RotateBody, tenant: Annotated[str | None, Query()] = None
 ) -> Response:
     """Give an incoming webhook a new secret. Requests may be signed with either until the overlap ends."""
     wanted, secret = tenant_of(request.identity, name, tenant), body.secret or new_secret()
-    for trigger in await request.database.call(calls.webhooks.triggers(wanted, name)):
+    for trigger in await request.call(calls.webhooks.triggers(wanted, name)):
         _check_identity(json.loads(trigger)["options"], request.identity)
-    made: str = await request.database.call(
+    made: str = await request.call(
         calls.webhooks.rotate_secret(secret, body.overlap_seconds, request.identity, tenant=wanted, trigger=name)
     )
-    return json_response(json.dumps({**json.loads(made), "secret": secret}))
+    return value_response({**json.loads(made), "secret": secret})
 
 
 def _check_identity(options: Mapping[str, Any], identity: Identity) -> None:
-    """Whoever has the secret has jobs run with the identity that it names. Raises Problem `forbidden`."""
+    """Whoever has the secret can run jobs with the trigger's identity. Raises Problem `forbidden`."""
     role = options.get("actor_role", identity.role)
     if options.get("identity") is not None and role != identity.role:
         raise Problem("forbidden", f"the trigger names an identity for role {role!r}: make one of your own")
 
 
-@routes.post("/v1/hooks/{id}/rotate", **operation("hooks:manage", *_PROBLEMS, model=NewHookView))
+@routes.post("/v1/hooks/{id}/rotate", **operation("hooks:manage", "not_found", model=NewHookView))
 async def rotate_hook(request: ApiRequest, id: str, body: RotateBody) -> Response:
     """Give an outgoing webhook a new secret. Deliveries are signed with both until the overlap ends."""
-    secret = body.secret or new_secret()
-    made: str = await request.database.call(
-        calls.webhooks.rotate_secret(
-            secret, body.overlap_seconds, request.identity, tenant=request.identity.reach, hook_id=read_hook_id(id)
-        )
+    hook_id, identity, secret = read_number("hook", id), request.identity, body.secret or new_secret()
+    made: str = await request.call(
+        calls.webhooks.rotate_secret(secret, body.overlap_seconds, identity, tenant=identity.reach, hook_id=hook_id)
     )
-    return json_response(json.dumps({**json.loads(made), "secret": secret}))
+    return value_response({**json.loads(made), "secret": secret})

@@ -1,8 +1,7 @@
 """A clock that tests can move, in the databases that the test kit makes.
 
-Every time that the functions use comes from `fenceline.clock()`, but for the time in new ids, which is read where
-they are made. In a test database both are replaced. The schema that `migrate` installs has nothing of the kind: its
-clock cannot be moved by anybody.
+The SQL functions take the time from `fenceline.clock()`, except for the time in new ids, which is read where they are
+made. In a test database both are replaced. In a schema that `migrate` installs, nobody can move the clock.
 """
 
 from datetime import timedelta
@@ -21,27 +20,27 @@ create or replace function fenceline.clock() returns timestamptz language sql vo
 $$;
 """
 _ADVANCE = "update fenceline_test.clock set ahead = ahead + $1::interval"
-#: Else a clock that has moved far is one that was set, not time that has passed (function clock_step).
+#: Without this a big move would look like a clock that was set, not like time that has passed (function clock_step).
 RAN_MEANWHILE = """
 update fenceline.maintenance set ran_at = greatest(ran_at, fenceline.clock() - interval '1 second') where task = 'live'
 """
 
 
 class NoTestClock(FencelineError):
-    """The database was not made by the test kit: nobody can move its clock."""
+    """The database was not made by the test kit, so its clock cannot be moved."""
 
 
 def movable_clock_sql() -> str:
-    """SQL that makes the clock of a test database movable; run it once, as the owner of the schema."""
+    """SQL that makes the clock of a test database movable. Run it once, as the owner of the schema."""
     return "\n".join([_MOVABLE_CLOCK, *ids_by_clock()])
 
 
-#: The clock itself, and who waits for a moment that has to pass.
+#: The clock itself, and a function that waits until a moment has really passed.
 REAL_TIME = {"clock", "await_token"}
 
 
 def ids_by_clock() -> list[str]:
-    """The functions that read the time themselves, reading `fenceline.clock()` instead."""
+    """The functions that read the system's time, changed to read `fenceline.clock()`."""
     return [
         file.text.replace("clock_timestamp()", "fenceline.clock()")
         for file in read_schema_files().code
@@ -50,7 +49,7 @@ def ids_by_clock() -> list[str]:
 
 
 async def advance_clock(connection: asyncpg.Connection, by: timedelta) -> None:
-    """Let time pass, as if the fleet had slept. Raises NoTestClock, ValueError."""
+    """Let time pass, as if all workers had slept. Raises NoTestClock, ValueError."""
     if by < timedelta(0):
         raise ValueError(f"the clock cannot go back by {-by}: advance() takes what lies ahead")
     try:

@@ -1,4 +1,4 @@
-"""What a context needs that a test hands to a handler: a real attempt of a real job, in the test's database."""
+"""Contexts that a test passes to a handler: behind each is a real attempt of a real job in the test's database."""
 
 import inspect
 from collections.abc import Mapping
@@ -20,9 +20,9 @@ from fenceline.errors import WrongStatus
 from fenceline.model.public_id import parse_id
 
 if TYPE_CHECKING:
-    from fenceline.client.app import Fenceline
+    from fenceline.app import Fenceline
 
-#: Nobody renews it: a test may take so long.
+#: Nobody renews the lease, so this is how long a test may take.
 LEASE_SECONDS = 3600.0
 
 
@@ -36,7 +36,7 @@ async def make_session(
     cancelled: bool = False,
     **options: Unpack[EnqueueOptions],
 ) -> Session:
-    """Enqueue a job, claim it, and be the one who runs it: everything that the context writes is in the database."""
+    """Enqueue a job and claim it, as its worker would. Everything that the context writes is in the database."""
     job = await app.enqueue(kind, args, **options)
     claimed = await _claim(app, str(job.id))
     session = Session(replace(claimed, number=attempt), SqlAttemptApi(app_parts(app).database().call), app)
@@ -53,14 +53,14 @@ async def make_session(
 
 
 def must_be_async(app: "Fenceline", kind: str | Handler[..., Any]) -> None:
-    """Raises TypeError for a `def` handler: its context has to block."""
+    """Raises TypeError for a `def` handler, which needs a blocking context."""
     handler = app_parts(app).handlers.get(kind) if isinstance(kind, str) else kind
     if handler is not None and not inspect.iscoroutinefunction(handler_parts(handler).function):
         raise TypeError(f"{handler.kind} is a def handler: make its context with fenceline_app.sync.make_context(…)")
 
 
 async def _claim(app: "Fenceline", job_id: str) -> Attempt:
-    """Claim this very job, whatever else waits. Raises WrongStatus when it cannot be claimed now."""
+    """Claim this job, whatever else is queued. Raises WrongStatus if it cannot be claimed now."""
     database = app_parts(app).database()
     record = await app.jobs.get(job_id)
     worker = await database.call(

@@ -15,19 +15,19 @@ class Asked:
 
 
 class FakeCredentials:
-    """Gives every identity the same credentials, unless one has its own, and keeps what it was asked for.
+    """Gives every identity the same credentials, unless one has its own, and records what it was asked for.
 
     fenceline_app.use_credentials(FakeCredentials(token="made-up"))
     """
 
     def __init__(self, by_identity: Mapping[str, Mapping[str, Any] | Exception] | None = None, **values: Any) -> None:
-        """`by_identity`: credentials of some identities; an exception there is raised. `values`: of all others."""
+        """`by_identity`: the credentials of some identities, or exceptions to raise. `values`: those of all others."""
         self._by_identity = dict(by_identity or {})
         self._values = values or {"token": "fake-token"}
         self.asked: list[Asked] = []
 
     async def credentials(self, identity: str, *, tenant: str, kind: str) -> Mapping[str, Any]:
-        """What a handler gets; the question is kept in `asked`."""
+        """What a handler gets. The request is recorded in `asked`."""
         self.asked.append(Asked(identity, tenant, kind))
         found = self._by_identity.get(identity, self._values)
         if isinstance(found, Exception):

@@ -1,14 +1,13 @@
 """Databases for tests: clones of a migrated template, each made in milliseconds.
 
-The server is `$FENCELINE_TEST_DSN` (its role must be allowed to create databases), else an embedded PostgreSQL, one
-for all workers of pytest-xdist, that is gone after the run.
+The server is `$FENCELINE_TEST_DSN`, whose role must be allowed to create databases. Otherwise it is an embedded
+PostgreSQL that all workers of pytest-xdist share and that is removed after the run.
 """
 
 import asyncio
 import os
 import shutil
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -20,17 +19,17 @@ from fenceline.database.migrate import migrate
 from fenceline.testing.clock import movable_clock_sql
 from fenceline.testing.loop_thread import LoopThread
 
-#: Nothing here outlives the run, and a database comes and goes with every test.
+#: Nothing here outlives the run, and every test creates and drops a database.
 QUICK_SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off")
-#: What a run of many tests may take of the memory.
+#: How much memory a run of many tests may take.
 MEMORY_BYTES = 6 * 2**30
 
 
 class Databases:
-    """Makes and drops the databases of one process's tests."""
+    """Creates and drops the databases for the tests of one process."""
 
     def __init__(self, *, folder: Path) -> None:
-        """`folder`: of the embedded server, should there be no other."""
+        """`folder`: where the embedded server lives, if it is needed."""
         self._given = os.environ.get("FENCELINE_TEST_DSN")
         self._folder = folder
         self._embedded: EmbeddedPostgres | None = None
@@ -42,21 +41,19 @@ class Databases:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def create(self) -> str:
-        """A fresh, migrated database, whose clock can be moved: its DSN."""
+        """Create a migrated database whose clock can be moved. Returns its DSN."""
         return self._loop.run(self._create())
 
     def drop(self, dsn: str) -> None:
-        """Drop a database, whoever is connected to it."""
+        """Drop a database, even if something is connected to it."""
         self._loop.run(self._drop(_name_in(dsn)))
 
     def close(self) -> None:
-        """Drop the template and leave the server; the last to leave the embedded one stops it."""
+        """Drop the template and leave the server. The last process to leave the embedded one stops it."""
         self._loop.run(self._close())
         self._loop.close()
         if self._embedded is not None:
@@ -67,12 +64,12 @@ class Databases:
         template = self._template or await self._make_template(administrator)
         self._template = template
         name = f"fenceline_test_{uuid4().hex[:12]}"
-        # The default strategy: from PostgreSQL 15 on WAL_LOG, measured at less than half the time of FILE_COPY.
+        # With the default strategy, from PostgreSQL 15 on WAL_LOG: it took less than half the time of FILE_COPY.
         await administrator.execute(f'create database "{name}" template "{template}"')
         return dsn_of(self._server, name)
 
     async def _make_template(self, administrator: asyncpg.Connection) -> str:
-        """A migrated database that nobody can connect to: it must be idle to be cloned."""
+        """A migrated database that refuses connections: it must be idle to be cloned."""
         name = f"fenceline_template_{uuid4().hex[:12]}"
         await administrator.execute(f'create database "{name}" template template0')
         await migrate_database(dsn_of(self._server, name), movable_clock_sql())
@@ -80,15 +77,15 @@ class Databases:
         return name
 
     async def _connect(self) -> asyncpg.Connection:
-        if self._administrator is None:
-            self._server = await asyncio.to_thread(self._find_server)
-            self._administrator = administrator = await asyncpg.connect(self._server)
-            if self._given is None:
-                for setting in QUICK_SETTINGS:
-                    await administrator.execute(f"alter system set {setting}")
-                await administrator.execute("select pg_reload_conf()")
-            return administrator
-        return self._administrator
+        if self._administrator is not None:
+            return self._administrator
+        self._server = await asyncio.to_thread(self._find_server)
+        self._administrator = administrator = await asyncpg.connect(self._server)
+        if self._given is None:
+            for setting in QUICK_SETTINGS:
+                await administrator.execute(f"alter system set {setting}")
+            await administrator.execute("select pg_reload_conf()")
+        return administrator
 
     def _find_server(self) -> str:
         if self._given is not None:
@@ -107,7 +104,7 @@ class Databases:
 
 
 async def migrate_database(dsn: str, more: str | None = None) -> None:
-    """Install the schema; `more`: SQL that follows."""
+    """Install the schema, then run `more`, which is SQL."""
     connection = await asyncpg.connect(dsn)
     try:
         await migrate(connection)
@@ -126,8 +123,8 @@ def _name_in(dsn: str) -> str:
 
 
 def short_and_quick() -> Path:
-    """Where an embedded server for tests lives. The path of its socket must stay short; and databases are made and
-    dropped in half the time in memory.
+    """A folder for the embedded server of tests. The path of its socket must be short, and in memory it takes half the
+    time to create and drop databases.
     """
     memory = Path("/dev/shm")  # noqa: S108 - the folder in it has a name of its own
     has_room = memory.is_dir() and shutil.disk_usage(memory).free > MEMORY_BYTES

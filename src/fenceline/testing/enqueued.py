@@ -1,4 +1,4 @@
-"""Whether a job was enqueued, and what was instead."""
+"""Whether a job was enqueued, and if not, what was."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,20 +6,20 @@ from typing import Any
 
 from fenceline.model.job import JobRecord
 
-#: More than a person reads.
+#: How many jobs a message shows.
 MAX_SHOWN = 20
 
 
 def matching(records: Sequence[JobRecord], args: Mapping[str, Any], facts: Mapping[str, Any]) -> list[JobRecord]:
-    """The jobs that have these args, among others, and these facts. Raises TypeError for a fact that no job has."""
+    """The jobs whose args contain these and that have these facts. Raises TypeError for a fact that no job has."""
     unknown = sorted(facts.keys() - set(JobRecord.__dataclass_fields__))
     if unknown:
         raise TypeError(f"a job has no {' and no '.join(unknown)}: use the names of the job's record")
     return [record for record in records if _has(record.args, args) and _has_facts(record, facts)]
 
 
-def _has(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(name in given and given[name] == value for name, value in wanted.items())
+def _has(args: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(name in args and args[name] == value for name, value in wanted.items())
 
 
 def _has_facts(record: JobRecord, facts: Mapping[str, Any]) -> bool:
@@ -35,7 +35,7 @@ def explain_miss(
     found: Sequence[JobRecord],
     others: Sequence[JobRecord],
 ) -> str:
-    """What a failed assertion says."""
+    """The message of a failed assertion."""
     wanted = "at least one" if count is None else "no" if count == 0 else f"exactly {count}"
     lines = [f"expected {wanted} job {_described(kind, args, facts)}, found {len(found)}"]
     if not others:
@@ -48,13 +48,13 @@ def explain_miss(
 
 
 def _described(kind: str, args: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
-    said = [f"{name}={value!r}" for name, value in facts.items()]
-    return " ".join([kind, *([f"with args {_json(args)}"] if args else []), *said])
+    values = [f"{name}={value!r}" for name, value in facts.items()]
+    return " ".join([kind, *([f"with args {_json(args)}"] if args else []), *values])
 
 
 def _shown(record: JobRecord, facts: Mapping[str, Any]) -> str:
-    said = [f"{name}={getattr(record, name)!r}" for name in facts]
-    return " ".join([record.kind, _json(record.args), f"({record.status})", *said])
+    values = [f"{name}={getattr(record, name)!r}" for name in facts]
+    return " ".join([record.kind, _json(record.args), f"({record.status})", *values])
 
 
 def _json(value: Any) -> str:

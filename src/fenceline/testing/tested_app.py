@@ -1,12 +1,13 @@
-"""An app in a test: the app itself, with verbs that only a test has."""
+"""An app under test: the app itself, with methods that only tests need."""
 
 from collections.abc import Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar, Unpack, cast
 
+from fenceline.app import Fenceline
 from fenceline.backends.chosen import ChosenDelivery
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.client.credential_providers import CredentialProvider
 from fenceline.client.enqueue_options import EnqueueOptions
@@ -28,31 +29,31 @@ Kind = str | Handler[..., Any]
 
 
 class TestedApp(Fenceline):
-    """What the fixture `fenceline_app` gives: an app on a database of its own, run by the test itself.
+    """What the fixture `fenceline_app` gives: an app with its own database, whose jobs the test itself runs.
 
     `sync` has `drain`, `advance`, `assert_enqueued` and `make_context` for `def` tests.
     """
 
-    __test__ = False  # not a class of tests, whatever pytest thinks of its name
+    __test__ = False  # its name looks like a test class to pytest
 
     sync: "SyncTestedApp"
 
     async def drain(self, *, raises: bool = True) -> int:
-        """Run all jobs that are due, and what they bring, in this process; how many attempts that took.
+        """Run all due jobs, and those that they enqueue, in this process. Returns the number of attempts.
 
-        Then it raises what handlers have raised: one exception as it is, several as an ExceptionGroup. Attempts that
-        Snooze, Cancel or RetryLater ended have not failed. `raises=False`: look at the jobs instead.
+        Then it raises what handlers raised: a single exception as it is, several as an ExceptionGroup. Attempts that
+        ended with Snooze, Cancel or RetryLater have not failed. With `raises=False` look at the jobs instead.
         """
         return await drain_raising(self, raises=raises)
 
     def use_credentials(self, provider: CredentialProvider) -> None:
-        """Have handlers get their credentials from this provider until the test ends: `FakeCredentials`, say."""
+        """Give handlers credentials from this provider, such as `FakeCredentials`, until the test ends."""
         app_parts(self).credential_provider = provider
 
     async def advance(self, by: timedelta | None = None, /, **duration: float) -> None:
-        """Let time pass for the database: `advance(hours=1)`, or a timedelta. The next `drain` runs what is due then.
+        """Move the database's clock: `advance(hours=1)`, or a timedelta. The next `drain` runs what is due by then.
 
-        Times in Python do not move. Raises NoTestClock where the database is not one of the test kit's.
+        Python's clock does not move. Raises NoTestClock if the database was not made by the test kit.
         """
         total = (by or timedelta()) + timedelta(**duration)
         async with app_parts(self).database().transaction_connection() as connection:
@@ -61,12 +62,12 @@ class TestedApp(Fenceline):
     async def assert_enqueued(
         self, kind: Kind, args: Mapping[str, Any] | None = None, *, count: int | None = None, **facts: Any
     ) -> list[JobRecord]:
-        """Assert that jobs were enqueued, whatever became of them since; returns them, the first enqueued first.
+        """Assert that jobs were enqueued, whatever became of them since. Returns them, oldest first.
 
             await app.assert_enqueued("ingest", args={"path": "a"}, count=1, lane="interactive", status="queued")
 
-        `args`: those named have these values. `count`: exactly so many (0: none); else at least one. `facts`: fields of
-        the job's record. The message of a failure says what was enqueued instead.
+        `args`: values that their args must contain. `count`: exactly how many (0: none); by default at least one.
+        `facts`: fields of the job's record. If it fails, the message shows what was enqueued instead.
         """
         name = kind if isinstance(kind, str) else kind.kind
         everything = [record async for record in self.jobs.each()][::-1]
@@ -93,7 +94,7 @@ class TestedApp(Fenceline):
 
         Its job is enqueued, with `options`, and claimed, so steps, progress, locks and transactions are real. `attempt`
         is the number that the handler sees, `resume` a checkpoint, `cancelled` whether the job was asked to stop.
-        A `def` handler needs that of `sync.make_context`: TypeError.
+        Raises TypeError for a `def` handler, which needs a context of `sync.make_context`.
         """
         must_be_async(self, kind)
         return Context(
@@ -141,7 +142,7 @@ class SyncTestedApp(SyncFenceline):
         return self._loop.run(work)
 
     def close(self) -> None:
-        """Close the connections of the blocking methods; the fixture does this after each test."""
+        """Close the connections of the blocking methods. The fixture does this after each test."""
         if self._loop is not None:
             self._loop.run(self._app.close())
             self._loop.close()
@@ -149,8 +150,8 @@ class SyncTestedApp(SyncFenceline):
         super().close()
 
 
-async def drain_raising(app: Fenceline, *, raises: bool = True) -> int:
-    """As `TestedApp.drain`, of any app."""
+async def drain_raising(app: App, *, raises: bool = True) -> int:
+    """As `TestedApp.drain`, for any app."""
     failures = Failures()
     count = await drain(app, failures)
     if raises:
@@ -158,9 +159,9 @@ async def drain_raising(app: Fenceline, *, raises: bool = True) -> int:
     return count
 
 
-def drain_blocking(app: Fenceline, *, raises: bool = True) -> int:
-    """As `TestedApp.drain`, of any app, in blocking code; its connections end with it."""
-    with LoopThread() as loop:
+def drain_blocking(app: App, *, raises: bool = True) -> int:
+    """As `TestedApp.drain`, for any app, in blocking code. It closes the app's connections when it is done."""
+    with closing(LoopThread()) as loop:
         try:
             return loop.run(drain_raising(app, raises=raises))
         finally:
@@ -168,31 +169,22 @@ def drain_blocking(app: Fenceline, *, raises: bool = True) -> int:
 
 
 @contextmanager
-def under_test(app: Fenceline, dsn: str, delivery: str = "postgres") -> Iterator[TestedApp]:
-    """The app itself, and so its handlers, on another database and with a test's verbs, until the block ends.
+def under_test(app: App, dsn: str, delivery: str = "postgres") -> Iterator[TestedApp]:
+    """Put the app itself, with its handlers, on another database and make it a `TestedApp` until the block ends.
 
     Raises ValueError for an unknown delivery.
     """
     if delivery not in {"postgres", "inline"}:
         raise ValueError(f"a test cannot have the delivery {delivery!r}: use postgres or inline")
-    before = app.__class__, app_parts(app).source, app_parts(app).delivery, app.sync.__class__
-    credentials = app_parts(app).credential_provider
+    parts = app_parts(app)
+    before = app.__class__, app.sync.__class__, parts.source, parts.delivery, parts.credential_provider
     app.sync.close()
-    # What a class of somebody's own adds to `Fenceline` stays.
-    tested = type("TestedApp", (TestedApp, app.__class__), {})
-    _become(app, tested, Source(dsn), ChosenDelivery(delivery), SyncTestedApp)
+    # A subclass of the app's own class keeps what that adds to `Fenceline`.
+    app.__class__ = type("TestedApp", (TestedApp, app.__class__), {})
+    app.sync.__class__ = SyncTestedApp
+    parts.source, parts.delivery = Source(dsn), ChosenDelivery(delivery)
     try:
         yield cast("TestedApp", app)
     finally:
         app.sync.close()
-        app_parts(app).credential_provider = credentials
-        _become(app, *before)
-
-
-def _become(
-    app: Fenceline, kind: type[Fenceline], source: Source, delivery: ChosenDelivery, sync_kind: type[SyncFenceline]
-) -> None:
-    app.__class__ = kind
-    app.sync.__class__ = sync_kind
-    app_parts(app).source = source
-    app_parts(app).delivery = delivery
+        app.__class__, app.sync.__class__, parts.source, parts.delivery, parts.credential_provider = before

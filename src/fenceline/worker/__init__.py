@@ -6,8 +6,8 @@
   `lease_main.py`). `inline.py` is `app.drain()`.
 - `isolated_pool.py` → `isolated_main.py`: handlers with `isolated=True`, in processes that can be killed.
 - `blockage.py` judges from outside whether a child's event loop is blocked.
-- Around them: `own_process.py` (how a process begins and ends), `lifespan.py` (the app's startup and shutdown),
+- Around them: `own_process.py` (how a process begins and ends), `lifespan.py` (the app's startup and shutdown hooks),
   `worker_metrics.py`, `process_channel.py` (how two of these processes talk).
 
-It stands on `engine` and `delivery`; it does not know `server`.
+It builds on `engine` and `delivery`; it does not know `server`.
 """

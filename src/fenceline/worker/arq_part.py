@@ -1,4 +1,4 @@
-"""An arq worker that you have takes part: it runs your arq functions and the jobs of a Fenceline app.
+"""Lets your arq worker run the jobs of a Fenceline app beside your own arq functions.
 
     part = ArqPart(app)
 
@@ -9,11 +9,12 @@
         queue_name = part.queue_name("mail")  # the lane's
         redis_settings = part.redis_settings
 
-One worker of arq reads one queue, so it serves one lane; with `FENCELINE_ARQ_QUEUE=arq:queue` all lanes share the queue
-that your own jobs are in.
+An arq worker reads one queue, so it serves one lane; with `FENCELINE_ARQ_QUEUE=arq:queue` all lanes share the queue of
+your own jobs.
 """
 
 import asyncio
+import logging
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,33 +22,48 @@ from uuid import UUID
 
 from fenceline.backends.arq import FUNCTION, ArqBackend
 from fenceline.backends.contract import Backend
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.context.attempt import Attempt, Ending
 from fenceline.database import calls
-from fenceline.delivery.contract import ClaimRequest, Notices, Verdict
+from fenceline.delivery.contract import ClaimRequest, Lease, Notices, Verdict, WorkerRecord
 from fenceline.delivery.messages import MessageDelivery
 from fenceline.model.public_id import parse_id
 from fenceline.model.worker_settings import WorkerSettings
-from fenceline.worker.in_process import InProcessWorker
+from fenceline.worker.in_process import InProcessWorker, prepare
 
 if TYPE_CHECKING:
     from arq.connections import RedisSettings
     from arq.worker import Function
 
-#: Fenceline has timeouts of its own.
+log = logging.getLogger("fenceline.worker")
+
+#: Jobs have timeouts of their own, so arq's must not apply.
 FOR_EVER_SECONDS = 10 * 365 * 86_400
 
-#: How often a call asks whether its attempt is still there: one that was taken away is never finished here.
+#: By then a database that answers has said whether the jobs can run here.
+START_SECONDS = 5.0
+
+#: How often a call asks whether its attempt still exists: one that was taken away is never finished here.
 CHECK_SECONDS = 5.0
 
 
 class ArqPart:
-    def __init__(self, app: Fenceline, *, url: str | None = None, settings: WorkerSettings | None = None) -> None:
-        """`url`: else `$FENCELINE_REDIS_URL`. Raises BackendMisconfigured."""
+    def __init__(
+        self,
+        app: App,
+        *,
+        url: str | None = None,
+        settings: WorkerSettings | None = None,
+        import_name: str | None = None,
+    ) -> None:
+        """`url`: else `$FENCELINE_REDIS_URL`. `import_name`: where a new process finds the app ("module:app"), for
+        isolated handlers. Raises BackendMisconfigured.
+        """
         self._app = app
         self._backend = ArqBackend(url)
-        self._worker = InProcessWorker(app, settings or WorkerSettings(), self._connect)
+        self._worker = InProcessWorker(app, settings or WorkerSettings(), self._connect, import_name=import_name)
         self._delivery: CalledDelivery | None = None  # of the last registration
+        self._registered = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
 
     @property
@@ -67,37 +83,58 @@ class ArqPart:
         return self._backend.queue_name(lane)
 
     async def startup(self, ctx: dict[Any, Any]) -> None:  # noqa: ARG002 - as arq calls it
-        self._working = asyncio.create_task(self._worker.run())
+        """Raises what keeps the jobs from running here, so that arq ends too. A database that is away does not: arq
+        starts with its own functions, and the jobs follow.
+        """
+        working = self._working = asyncio.create_task(self._work())
+        registered = asyncio.create_task(self._registered.wait())
+        await asyncio.wait({working, registered}, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        registered.cancel()
+        if working.done():
+            await working
+        working.add_done_callback(_log_failure)
 
     async def shutdown(self, ctx: dict[Any, Any]) -> None:  # noqa: ARG002 - as above
         self._worker.stop()
         if self._working is not None:
-            await self._working
+            if not self._registered.is_set():
+                self._working.cancel()
+            await asyncio.wait({self._working})
+
+    async def _work(self) -> None:
+        await prepare(self._app)
+        await self._worker.run()
 
     async def _run(self, _ctx: dict[Any, Any], job_id: str) -> None:
-        if self._delivery is not None:  # else the worker is about to register, and the message comes again
+        if self._delivery is not None:  # else the worker is about to register, and the message will come again
             await self._delivery.run_named(parse_id(job_id))
 
     def _connect(self) -> "CalledDelivery":
-        self._delivery = CalledDelivery(self._app, ArqBackend(self._backend.url))
+        self._delivery = CalledDelivery(self._app, ArqBackend(self._backend.url), self._registered)
         return self._delivery
 
 
-class CalledDelivery(MessageDelivery):
-    """Jobs that arq's own worker is called for: each call names one, which is claimed here and run by the engine.
+def _log_failure(working: "asyncio.Task[None]") -> None:
+    if not working.cancelled() and (error := working.exception()) is not None:
+        log.error("jobs are no longer run here: %s", error, exc_info=error)
 
-    The call returns when the job has ended, so that arq's `max_jobs` is kept. What arq thinks of it decides nothing.
+
+class CalledDelivery(MessageDelivery):
+    """Jobs that arq's worker calls us for: each call names one, which is claimed here and run by the engine.
+
+    The call returns when the job has ended, so that arq's `max_jobs` holds. What arq makes of it decides nothing.
     """
 
-    def __init__(self, app: Fenceline, backend: Backend) -> None:
+    def __init__(self, app: App, backend: Backend, registered: asyncio.Event) -> None:
         super().__init__(app, backend)
+        self._registered = registered
         self._named: defaultdict[str, deque[int]] = defaultdict(deque)
         self._calls: dict[int, asyncio.Event] = {}
         self._attempts: dict[int, Attempt] = {}
         self._notices: Notices | None = None
 
     async def run_named(self, job_id: int) -> None:
-        """Run one job; at once over where it is claimed already, gone, or not allowed now."""
+        """Run one job; returns at once if it is claimed already, gone, or may not run now."""
         lane = await self._claims.call(calls.messages.queued_lane(job_id))
         if lane is None or job_id in self._calls:
             return
@@ -114,6 +151,11 @@ class CalledDelivery(MessageDelivery):
         finally:
             self._calls.pop(job_id, None)
             self._attempts.pop(job_id, None)
+
+    async def register(self, worker: WorkerRecord) -> Lease:
+        lease = await super().register(worker)
+        self._registered.set()
+        return lease
 
     async def listen(self, notices: Notices) -> None:
         self._notices = notices

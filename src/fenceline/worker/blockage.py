@@ -1,8 +1,8 @@
-"""Judges from outside whether a worker's event loop is blocked, and who must go when that costs a job its timeout.
+"""Judges from outside whether a worker's event loop is blocked, and who is to blame when a job overruns its timeout.
 
-The timeout of a handler lives on the loop, and so does everything else that could stop it: a busy loop in an async
-handler, or a C call that keeps the GIL, is stopped by nobody inside. The child notes on its board that its loop turns,
-whose handler has its turn, and when each handler's time is over.
+A handler's timeout lives on the loop, and so does everything else that could stop it: nothing inside the process can
+stop a busy loop in an async handler, or a C call that holds the GIL. The child notes on its board that its loop turns,
+whose handler has its turn, and when each handler times out.
 """
 
 import time
@@ -12,7 +12,7 @@ from uuid import UUID
 
 from fenceline.engine.running_board import OVERDUE_SECONDS, Entry, RunningBoard
 
-#: A loop that has not turned for so long is blocked: it is named.
+#: A loop that has not turned for this long is called blocked.
 BLOCKED_SECONDS = 3.0
 #: Between two looks at a board.
 LOOK_SECONDS = 0.5
@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Who blocked a process: those whose time is over, and those who had time left but cost others theirs."""
+    """Who blocked a process: attempts that have timed out, and those that had time left but kept others past theirs."""
 
     timed_out: list[UUID] = field(default_factory=list)
     set_apart: list[UUID] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Blame:
 
 
 class Blockage:
-    """What is known of one loop."""
+    """What is known about one loop."""
 
     def __init__(self, board: RunningBoard, is_stopped: Callable[[], bool]) -> None:
         self._board = board
@@ -43,11 +43,11 @@ class Blockage:
         return self.seconds >= BLOCKED_SECONDS
 
     def look(self) -> Blame | None:
-        """Look at the board; whom to blame, once somebody's time is over and only a kill can end it."""
+        """Look at the board; returns whom to blame, once an attempt has timed out and only a kill can end it."""
         now = time.monotonic()
         away, self._looked_at = now - self._looked_at, now
         pulse = self._board.pulse
-        # Only what was watched counts: a process that was stopped, or a watcher that was, has proved nothing.
+        # Only watched time counts: nothing is proved while the process, or its watcher, is stopped.
         if pulse != self._pulse or self._is_stopped() or away > BLOCKED_SECONDS:
             self._pulse, self._turned_at = pulse, now
         self.seconds = now - self._turned_at
@@ -62,13 +62,13 @@ class Blockage:
 
 
 def _blame(turn: Entry | None, overdue: list[Entry]) -> Blame:
-    """Whose time is over although they wait for the loop like all others is not to blame.
+    """An attempt that has timed out while it waited for the loop is not to blame.
 
-    A thread runs beside the loop: when its time is over it has used it, and it may be what holds the GIL.
+    A thread runs beside the loop: if it has timed out it has used its time, and may be what holds the GIL.
     """
     timed_out = [entry for entry in overdue if entry.in_thread or entry.has_turn]
     set_apart = [turn] if turn is not None and turn not in timed_out else []
-    if not timed_out and not set_apart:  # a task that a handler has started, and that nobody noted
+    if not timed_out and not set_apart:  # a task that a handler started is on the loop, and is not noted
         timed_out = [min(overdue, key=lambda entry: entry.deadline or 0.0)]
     return Blame(
         [entry.attempt_id for entry in timed_out],

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.application import AppNotFound, load_app
 from fenceline.delivery.messages import database_delivery
 from fenceline.engine.engine import Engine
@@ -19,37 +19,31 @@ from fenceline.worker.lifespan import StartupFailed, lifespan
 from fenceline.worker.own_process import configure_worker_logging, die_with_parent, end, ignore_signals, new_event_loop
 from fenceline.worker.process_channel import BlockingChannel, ProcessChannel
 
-#: How often counts are sent to the supervisor, where metrics are wanted.
+#: How often counts are sent to the supervisor, if metrics are on.
 COUNT_SECONDS = 1.0
 
 
 async def follow(channel: ProcessChannel, engine: Engine) -> None:
-    """Do what the supervisor says; without one there is nothing to live for."""
+    """Do what the supervisor says; end with it."""
     await obey(engine, channel)
     os._exit(1)
 
 
 async def work(
-    app: Fenceline,
-    app_name: str,
-    chosen: WorkerSettings,
-    channel_descriptor: int,
-    board_descriptor: int,
-    *,
-    once: bool,
+    app: App, app_name: str, settings: WorkerSettings, channel_descriptor: int, board_descriptor: int, *, once: bool
 ) -> int:
     channel = await ProcessChannel.from_descriptor(channel_descriptor)
     rekey.add_to(app)
     os.set_inheritable(board_descriptor, False)
-    delivery = database_delivery(app, transactions=chosen.transactions, owns_app=True)
-    isolated = IsolatedPool(app_name, chosen, has_database=True)
-    engine = Engine(app, delivery, chosen, RunningBoard(board_descriptor), isolated=isolated)
+    delivery = database_delivery(app, transactions=settings.transactions, owns_app=True)
+    isolated = IsolatedPool(app_name, settings, has_database=True)
+    engine = Engine(app, delivery, settings, RunningBoard(board_descriptor), isolated=isolated)
     async with lifespan(app):
         worker_id = (await engine.register()).worker_id
-        configure_worker_logging(chosen, worker_id)
+        configure_worker_logging(settings, worker_id)
         channel.send(registered=worker_id, fail_kinds=engine.fail_kinds)
         helpers = [asyncio.create_task(follow(channel, engine))]
-        if chosen.metrics:
+        if settings.metrics:
             helpers.append(asyncio.create_task(send_counts(channel, engine)))
         code = 0
         if once:
@@ -57,7 +51,7 @@ async def work(
             code = 2 if done is None else 0 if done else 1
         else:
             await engine.run()
-    if chosen.metrics:
+    if settings.metrics:
         channel.send(counts=engine.take_counts())
     channel.send(bye=code)
     for helper in helpers:
@@ -76,14 +70,14 @@ async def send_counts(channel: ProcessChannel, engine: Engine) -> None:
 def main() -> None:
     die_with_parent()
     ignore_signals()
-    app_name, given, channel, board = sys.argv[1:5]
-    said = json.loads(given)
-    once = said.pop("once")
-    settings = WorkerSettings.from_json(said)
+    app_name, settings_text, channel, board = sys.argv[1:5]
+    options = json.loads(settings_text)
+    once = options.pop("once")
+    settings = WorkerSettings.from_json(options)
     configure_worker_logging(settings)
     code = 1
     try:
-        app = load_app(app_name)  # as the supervisor has done it, without a running event loop
+        app = load_app(app_name)  # without a running event loop, as in the supervisor
         working = work(app, app_name, settings, int(channel), int(board), once=once)
         code = asyncio.Runner(loop_factory=new_event_loop).run(working)
     except AppNotFound as error:

@@ -1,4 +1,4 @@
-"""One child process, seen from its supervisor: from its start to the moment its last attempt is accounted for."""
+"""One child process as its supervisor sees it: from its start until its last attempt is accounted for."""
 
 import asyncio
 import contextlib
@@ -13,18 +13,14 @@ from fenceline.engine.running_board import RunningBoard
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.worker.lease_keeper import KeptLease, LeaseKeeper, is_stopped
 from fenceline.worker.process_channel import ProcessChannel, start_with_channel
-from fenceline.worker.shutdown import Shutdown
+from fenceline.worker.shutdown import GOODBYE_SECONDS, LAST_SECONDS, Shutdown
 from fenceline.worker.worker_metrics import Metrics
 
 log = logging.getLogger("fenceline.worker")
 
-#: After the grace period and being asked to stop, a child has so long before it is killed.
-LAST_SECONDS = 1.0
-#: After the last child has ended, the database has so long to take note of it. What it cannot be told, the lease does.
-GOODBYE_SECONDS = 0.7
-#: A child that has lost its lease must be gone before another worker starts its jobs: it has this share of its lease.
+#: The share of its lease that a child has to end once it has lost it: before another worker starts its jobs.
 LOST_SHARE = 0.1
-#: Words that a dead child has left in the pipe are there at once.
+#: How long to read what a dead child has left in the channel.
 LAST_WORDS_SECONDS = 1.0
 
 
@@ -46,18 +42,17 @@ class ChildProcess:
         self._settings = settings
         self._shutdown = shutdown
         self._board = RunningBoard(entries=settings.most_at_once)
-        self._kept: KeptLease | None = None
-        self._registered = asyncio.Event()
+        self._kept: asyncio.Future[KeptLease] = asyncio.get_running_loop().create_future()  # done: it has registered
         self._fail_kinds: list[str] = []
         self._said_bye = False
         self.unloadable: str | None = None  # why the process cannot import the app
 
     @property
     def was_registered(self) -> bool:
-        return self._registered.is_set()
+        return self._kept.done()
 
     async def live(self, *, once: bool = False) -> int:
-        """Start the process, see it through, and account for what it held. Returns its exit code."""
+        """Start the process, wait for its end, and account for what it held. Returns its exit code."""
         settings = json.dumps({**self._settings.to_json(), "once": once})
         board = self._board.descriptor
         channel, process = await start_with_channel(
@@ -71,7 +66,7 @@ class ChildProcess:
         ]
         try:
             exit_code = await process.wait()
-            # A process that the child has left behind may hold the other end open.
+            # Not for ever: a process that the child left behind may hold the other end open.
             await asyncio.wait({listening}, timeout=LAST_WORDS_SECONDS)
             await self._account(exit_code)
         finally:
@@ -88,35 +83,35 @@ class ChildProcess:
 
     async def lose(self) -> None:
         """Wait until the child has lost its lease."""
-        await self._registered.wait()
-        assert self._kept is not None  # noqa: S101 - set with the event
-        await self._kept.lost.wait()
+        kept = await asyncio.shield(self._kept)
+        await kept.lost.wait()
 
     async def _account(self, exit_code: int) -> None:
-        if self._kept is None:
+        if not self._kept.done():
+            # Its own last words may be missing: the app, or a library that it imports, has ended the process.
+            if exit_code != 0 and self.unloadable is None and not self._shutdown.asked.is_set():
+                log.error("a child ended with exit code %s before it was ready for jobs", exit_code)
             return
+        kept = self._kept.result()
         if self._shutdown.asked.is_set():
             try:
                 async with asyncio.timeout(GOODBYE_SECONDS):
-                    if self._kept.blame is None:
-                        await self._keeper.sign_off(self._kept, self._fail_kinds)
+                    if kept.blame is None:
+                        await self._keeper.sign_off(kept, self._fail_kinds)
                     else:
-                        await self._keeper.report_crash(self._kept, exit_code)
+                        await self._keeper.report_crash(kept, exit_code)
             except TimeoutError:
-                log.warning(
-                    "the database did not hear that worker %s has stopped: its lease will", self._kept.worker_id
-                )
-        elif self._said_bye or self._kept.lost.is_set():
-            await self._keeper.sign_off(self._kept, [])
+                log.warning("the database did not hear that worker %s has stopped: its lease will", kept.worker_id)
+        elif self._said_bye or kept.lost.is_set():
+            await self._keeper.sign_off(kept, [])
         else:
-            await self._keeper.report_crash(self._kept, exit_code)
+            await self._keeper.report_crash(kept, exit_code)
 
     async def _listen(self, channel: ProcessChannel, process: Process) -> None:
         while (message := await channel.receive()) is not None:
             if "registered" in message:
                 self._fail_kinds = message["fail_kinds"]
-                self._kept = self._keeper.keep(message["registered"], process.pid, channel, self._board)
-                self._registered.set()
+                self._kept.set_result(self._keeper.keep(message["registered"], process.pid, channel, self._board))
                 self._on_registered()
             elif "counts" in message and self._metrics is not None:
                 self._metrics.update(process.pid, message["counts"])
@@ -126,7 +121,7 @@ class ChildProcess:
                 self._said_bye = True
 
     async def _stop_in_time(self, channel: ProcessChannel, process: Process) -> None:
-        """The shutdown: let handlers finish, then ask them to stop, then kill. Nothing waits longer than that."""
+        """On shutdown: let handlers finish, then ask them to stop, then kill the process."""
         await self._shutdown.asked.wait()
         channel.send(stop=True)
         await self._shutdown.until_over(self._settings.grace_seconds)
@@ -136,9 +131,9 @@ class ChildProcess:
         _kill(process)
 
     async def _end_when_lost(self, process: Process) -> None:
-        """The child has been told, and stops its handlers; one that cannot is killed.
+        """The child was told that it lost its lease and stops its handlers; if it cannot, it is killed.
 
-        A frozen process does nothing that would need a kill; whoever wakes it up finds that its writes are refused.
+        A frozen process does no harm and is not killed; when it wakes up, its writes are refused.
         """
         await self.lose()
         patience = self._settings.lease_seconds * LOST_SHARE
@@ -146,7 +141,7 @@ class ChildProcess:
         while is_stopped(process.pid):
             await asyncio.sleep(patience)
             if not is_stopped(process.pid):
-                await asyncio.sleep(1.0)  # it wakes up, reads that its lease is lost and says goodbye
+                await asyncio.sleep(1.0)  # to read that its lease is lost, and to say goodbye
         log.warning("pid %s has lost its lease and does not end: it is killed", process.pid)
         _kill(process)
 

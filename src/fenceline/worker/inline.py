@@ -1,6 +1,6 @@
-"""Jobs that run where they were enqueued, one after the other, for tests: the same state machine, in one process."""
+"""Runs jobs where they were enqueued, one after the other, for tests: the same state machine, in one process."""
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.client.schedule_decorator import declare_schedules
 from fenceline.database import calls
@@ -11,17 +11,17 @@ from fenceline.model.worker_settings import WorkerSettings
 from fenceline.runtime.scheduler import Scheduler
 from fenceline.worker.lifespan import lifespan
 
-#: Nobody renews the lease: a handler may take so long.
+#: Nothing renews the lease, so no handler may take longer than this.
 SETTINGS = WorkerSettings(lease_seconds=3600.0)
 
-_draining: "set[Fenceline]" = set()
+_draining: "set[App]" = set()
 
 
-async def drain(app: Fenceline, statistics: RunStatistics | None = None) -> int:
-    """Run everything that is claimable, and what that brings, until nothing is; how many attempts that took."""
+async def drain(app: App, statistics: RunStatistics | None = None) -> int:
+    """Run jobs until none is claimable, including those that they enqueue; returns how many attempts that took."""
     count = 0
     if app in _draining or not app_parts(app).handlers:
-        return count  # a handler enqueues: whoever runs it runs that too
+        return count  # a handler enqueued something: the drain that runs it will run that too
     _draining.add(app)
     engine = Engine(app, PostgresDelivery(app), SETTINGS, isolates=False, statistics=statistics)
     database = app_parts(app).database()
@@ -32,7 +32,7 @@ async def drain(app: Fenceline, statistics: RunStatistics | None = None) -> int:
             await engine.register()
             found = 1
             while found:
-                # What is due, and what the last jobs have brought, has to become claimable first.
+                # First make claimable what is due, and what the last jobs have brought.
                 await scheduler.run_once()
                 await database.call(calls.upkeep.maintain(interval_seconds=0))
                 found = 0

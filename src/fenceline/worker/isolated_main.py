@@ -1,7 +1,7 @@
 """The program of a process for isolated handlers: `python -m fenceline.worker.isolated_main APP CHANNEL`.
 
-One attempt at a time, in the main thread, as some libraries want it. A second thread hears what the worker has to say,
-so that a request to stop arrives while a blocking handler runs. Messages are JSON lines.
+It runs one attempt at a time, in the main thread, as some libraries require. A second thread reads the worker's
+messages, so that a request to stop arrives while a blocking handler runs. Messages are JSON lines.
 
 From the worker: {"settings", "worker", "has_database"} once, then {"run": attempt, "memory_limit_mb"}, {"cancel"}
 (the handler is asked to stop), {"shutting_down"}, {"stop"} (its task is cancelled, if it is async), {"answer": number,
@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 from uuid import UUID
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.client.application import load_app
 from fenceline.client.finalizer import Finalizer
@@ -39,7 +39,8 @@ from fenceline.context.session import Session
 from fenceline.context.sync_context import SyncContext
 from fenceline.context.transaction import Transaction
 from fenceline.engine.handler_plan import HandlerPlan, plans_of
-from fenceline.errors import Cancelled, ConnectionLost, refused_as
+from fenceline.errors import Cancelled, ConnectionLost
+from fenceline.errors.sqlstates import refused_as
 from fenceline.model.outcome import Outcome
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.worker.lifespan import StartupFailed, lifespan
@@ -52,7 +53,7 @@ log = logging.getLogger("fenceline.worker")
 
 
 class ChannelAttemptApi:
-    """Passes everything on to the worker. Any thread may ask; the one that hears gives the answers."""
+    """Passes every call on to the worker. Any thread may call; the thread that reads the channel sets the results."""
 
     def __init__(self, channel: BlockingChannel, *, has_database: bool) -> None:
         self.has_database = has_database
@@ -64,7 +65,7 @@ class ChannelAttemptApi:
         return await self._pass_on(operation, values)
 
     async def report(self, _job_id: int, _attempt_id: UUID, _report: Report) -> None:
-        await self._pass_on("flush", {})  # the worker has it all
+        await self._pass_on("flush", {})  # the worker already has the lines
 
     async def wait_for_turn(self, block: str, seconds: float) -> None:
         await self._pass_on("wait_for_turn", {"block": block, "seconds": seconds})
@@ -76,7 +77,7 @@ class ChannelAttemptApi:
         return await asyncio.wrap_future(future)
 
     def on_answer(self, message: Mapping[str, Any]) -> None:
-        """An answer of the worker's."""
+        """The worker answers a call."""
         future = self._asked.pop(message["answer"])
         if future.cancelled():
             return
@@ -89,11 +90,11 @@ class ChannelAttemptApi:
 
 
 class IsolatedSession(Session):
-    """A session whose lines and progress go to the worker at once, which writes them in its time."""
+    """A session that sends lines and progress to the worker at once; the worker writes them when it reports."""
 
     __slots__ = ("_channel",)
 
-    def __init__(self, attempt: Attempt, channel: BlockingChannel, api: ChannelAttemptApi, app: Fenceline) -> None:
+    def __init__(self, attempt: Attempt, channel: BlockingChannel, api: ChannelAttemptApi, app: App) -> None:
         super().__init__(attempt, api, app)
         self._channel = channel
 
@@ -114,7 +115,7 @@ class IsolatedSession(Session):
 
 
 class Program:
-    def __init__(self, app: Fenceline, channel: BlockingChannel, *, has_database: bool) -> None:
+    def __init__(self, app: App, channel: BlockingChannel, *, has_database: bool) -> None:
         self._channel = channel
         self._api = ChannelAttemptApi(channel, has_database=has_database)
         self._plans = plans_of(app)
@@ -154,7 +155,7 @@ class Program:
                 if "stop" in message and task is not None:
                     task.get_loop().call_soon_threadsafe(task.cancel)
         if not self._jobs.empty() or self._session is not None:
-            os._exit(1)  # the worker is gone, and with it whoever wants the result
+            os._exit(1)  # the worker is gone, so nobody wants the result
         self._jobs.put(None)
 
     def _run_job(self, runner: asyncio.Runner, attempt: Attempt, memory_limit_mb: int | None) -> None:
@@ -174,7 +175,7 @@ class Program:
             ending: Ending | None = ending_with(attempt, session, value, plan.encode_result)
         except MemoryError as error:
             limit_memory(None, self._baseline)
-            reusable = memory_limit_mb is None  # what could not be freed would count against the next
+            reusable = memory_limit_mb is None  # memory that is not freed would count against the next job
             ending = Ending(attempt, outcome=Outcome.FAILED, error=describe(error, code="memory_limit"))
         except (Cancelled, asyncio.CancelledError) as error:
             stopped = session.cancelled or (session.shutting_down and isinstance(error, Cancelled))
@@ -186,7 +187,7 @@ class Program:
             current_session.reset(token)
             self._session = self._task = None
         if session.transaction_done is not None:  # whatever came after it
-            ending = Ending(attempt, outcome=session.transaction_done.outcome, is_written=True)
+            ending = Ending(attempt, outcome=session.transaction_done, is_written=True)
         if ending is None:
             self._channel.send(stopped=True)
         else:
@@ -205,7 +206,7 @@ class Program:
         return await plan.around(context, handle)
 
     def _finalize(self, runner: asyncio.Runner, finalizer: Finalizer, session: Session, value: Any) -> None:
-        """In this thread, as the handler ran."""
+        """In this thread, where the handler ran."""
         transaction = Transaction(session, Context(session))
         if finalizer.is_async:
             runner.run(transaction.finish_with(value, SyncContext, self._wait))
@@ -213,19 +214,19 @@ class Program:
             transaction.finish_blocking(value, SyncContext(session, self._wait), self._wait)
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """For a blocking handler: on the loop of the app's blocking side, because this thread's is not running."""
+        """For a blocking handler: run on the loop of `app.sync`, because this thread's loop is not running."""
         return app_parts(self._app).sync_database().run(lambda _database: coroutine)
 
 
 def address_space() -> int:
-    """Bytes of address space in use; 0 where that cannot be told."""
+    """Bytes of address space in use; 0 where that is unknown."""
     with contextlib.suppress(OSError):
         return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGESIZE")
     return 0
 
 
 def limit_memory(megabytes: int | None, baseline: int) -> None:
-    """Limit what the process may take beyond what it took before its first job; None: no limit."""
+    """Limit how much the process may grow beyond its size before the first job; None: no limit."""
     import resource  # noqa: PLC0415 - there is none on Windows
 
     _soft, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -246,7 +247,7 @@ def main() -> None:
     configure_worker_logging(WorkerSettings.from_json(hello["settings"]), hello["worker"])
     try:
         app = load_app(sys.argv[1])
-        app_parts(app).use_few_connections()
+        app_parts(app).pool_size = 1  # three connections: for calls, for transactions, and to wait for jobs
         Program(app, channel, has_database=hello["has_database"]).run()
     except StartupFailed as error:
         log.error("%s", error, exc_info=error.__cause__)  # noqa: TRY400 - the cause

@@ -1,7 +1,7 @@
-"""Processes of their own for handlers that may have to be killed: `@app.job(isolated=True)`.
+"""Processes for handlers that may have to be killed: `@app.job(isolated=True)`.
 
-Seen from the worker: such a process runs one attempt at a time (`isolated_main` is its program). It is started
-when it is first needed, used again, and replaced after it was killed, died, or ran out of memory.
+Each process runs one attempt at a time (`isolated_main` is its program). It is started when it is first needed, used
+again, and replaced after it was killed, died, or ran out of memory.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.worker")
 
-#: To import the app and run its startup hooks.
+#: How long a process has to import the app and run its startup hooks.
 START_SECONDS = 60.0
-#: To run the shutdown hooks.
+#: How long it has to run the shutdown hooks.
 RETIRE_SECONDS = 1.0
-#: A process that ran a suspect is kept so long for another.
+#: How long a process that ran a suspect is kept for another one.
 SUSPECTS_SECONDS = 30.0
-#: Between the end of the process and the end of what it said.
+#: How long to read what a process sent before it ended.
 LAST_WORDS_SECONDS = 1.0
 
 
@@ -49,7 +49,7 @@ class IsolatedProcess:
 
     @classmethod
     async def start(cls, app_name: str, hello: dict[str, Any], living: "set[IsolatedProcess]") -> "IsolatedProcess":
-        """One that is ready; it is in `living` until its process has ended. Raises IsolatedNotStarted."""
+        """Start one and wait until it is ready; it is in `living` until it has ended. Raises IsolatedNotStarted."""
         channel, process = await start_with_channel(
             "fenceline.worker.isolated_main", lambda end: (app_name, end), stdin=DEVNULL
         )
@@ -75,6 +75,11 @@ class IsolatedProcess:
     async def run(self, attempt: Attempt, session: "Session", memory_limit_mb: int | None) -> Ending:
         """Run an attempt; a process that dies ends it as `crashed`. Raises Cancelled when the handler was stopped."""
         self._channel.send(run=attempt.to_json(), memory_limit_mb=memory_limit_mb)
+        # Only now is there a session in the process to be told what came before.
+        if session.shutting_down:
+            self.tell("shutting_down")
+        if session.cancelled:
+            self.tell("cancel")
         while (message := await self._channel.receive()) is not None:
             match message:
                 case {"line": [text, level, fields]}:
@@ -96,13 +101,13 @@ class IsolatedProcess:
         return Ending(attempt, outcome=Outcome.CRASHED, error=stored_json(_death(await self.watch)))
 
     async def _answer(self, session: "Session", number: int, operation: str, values: dict[str, Any]) -> None:
-        """Carry out what the handler asks of its context over there."""
+        """Carry out a call of the handler's context."""
         try:
             value = await carry_out(session, operation, values)
         except RefusedError as error:
             refused = {"code": error.code, "message": str(error), "detail": error.detail}
             self._channel.send(answer=number, refused=refused)
-        except Exception as error:  # noqa: BLE001 - without an answer the handler would wait for ever
+        except Exception as error:  # noqa: BLE001 - the handler would wait for ever without an answer
             self._channel.send(answer=number, failed=f"{type(error).__name__}: {error}")
         else:
             self._channel.send(answer=number, value=value)
@@ -111,12 +116,11 @@ class IsolatedProcess:
         self._channel.send(**{what: True})
 
     def kill(self) -> None:
-        """End the process, and what it has started."""
+        """Kill the process and all that it has started."""
         self._kill_group()
         self._channel.close()
 
     def hang_up(self) -> None:
-        """Nobody listens to it any more."""
         self._channel.close()
 
     def _kill_group(self) -> None:
@@ -125,15 +129,20 @@ class IsolatedProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
 
     async def retire(self) -> None:
-        """Let it end by itself, in good order."""
+        """Let it run its shutdown hooks and end."""
         self._channel.send(bye=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(RETIRE_SECONDS):
                 await asyncio.shield(self.watch)
 
     async def _watch_process(self) -> int:
-        """Its exit code. Not the end of the channel: a process that it forked may hold that open."""
-        code = await self._process.wait()
+        """Wait for its exit code, not for the end of the channel: a process that it forked may hold that open."""
+        try:
+            code = await self._process.wait()
+        except asyncio.CancelledError:  # the loop ends, and must not leave the process behind
+            self._kill_group()
+            await self._process.wait()
+            raise
         self._kill_group()  # what it left behind
         asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._channel.close)
         return code
@@ -160,21 +169,17 @@ class IsolatedPool:
         self._app_name = app_name
         self._has_database = has_database
         self._settings = settings
-        self._processes: set[IsolatedProcess] = set()  # until their processes have ended
+        self._processes: set[IsolatedProcess] = set()  # all that have not ended
         self._idle: list[IsolatedProcess] = []
         self._retiring: set[asyncio.Task[None]] = set()
         self.worker_id = 0
 
     async def run(self, running: "RunningAttempt") -> Ending:
-        """Run an attempt in a process. Cancelled (a timeout, a lost attempt), it kills that."""
+        """Run an attempt in a process, which is killed if this is cancelled (a timeout, a lost attempt)."""
         isolated = self._take() or await self._start()
-        running.process = isolated
         try:
             await running.begin()
-            if running.session.shutting_down:
-                isolated.tell("shutting_down")
-            if running.session.cancelled:
-                isolated.tell("cancel")
+            running.process = isolated
             ending = await isolated.run(running.attempt, running.session, running.plan.memory_limit_mb)
         except Cancelled:
             raise
@@ -210,7 +215,7 @@ class IsolatedPool:
             isolated.kill()
 
     async def close(self) -> None:
-        """Kill those that are left, until they have ended."""
+        """Kill those that are left, and wait for their end."""
         for isolated in self._processes:
             isolated.kill()
         while self._processes:
@@ -224,11 +229,7 @@ class IsolatedPool:
         return None
 
     async def _start(self) -> IsolatedProcess:
-        hello = {
-            "settings": self._settings.to_json(),
-            "worker": self.worker_id,
-            "has_database": self._has_database,
-        }
+        hello = {"settings": self._settings.to_json(), "worker": self.worker_id, "has_database": self._has_database}
         return await IsolatedProcess.start(self._app_name, hello, self._processes)
 
 

@@ -1,9 +1,9 @@
 """Keeps the leases of worker processes from outside them.
 
-The keeper beats for processes that live and are not stopped: a blocked event loop, a held GIL or a stuck handler does
-not matter, a frozen process (SIGSTOP) does, for it would wake up believing that it still holds its jobs. When nobody
-answers, the keeper says so before the lease ends, by the monotonic clock. When a blocked loop costs
-a job its timeout, the keeper ends the process, or fences it off where it is not the keeper's to end.
+The keeper renews the leases of processes that live: a blocked event loop, a held GIL or a stuck handler does not
+matter. A frozen process (SIGSTOP) loses its lease, since it would wake up believing that it still holds its jobs. When
+there is no answer, the keeper tells the processes before their leases end, by the monotonic clock. When a blocked loop
+keeps a job past its timeout, the keeper kills the process, or fences it off where it must not kill it.
 """
 
 import asyncio
@@ -15,7 +15,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from fenceline.delivery.contract import Leases
 from fenceline.engine.running_board import RunningBoard
@@ -27,9 +26,9 @@ from fenceline.worker.process_channel import ProcessChannel
 
 log = logging.getLogger("fenceline.worker")
 
-#: When somebody held the row of a worker, its lease is renewed after so long.
+#: The pause before a lease is renewed whose row another transaction held.
 BUSY_SECONDS = 1.0
-#: So many suspects are named in the log.
+#: How many suspects a line of the log names.
 MAX_NAMED = 10
 NOBODY = Blame()
 
@@ -59,14 +58,14 @@ class LeaseKeeper:
     def keep(
         self, worker_id: int, pid: int, channel: ProcessChannel, board: RunningBoard, *, may_kill: bool = True
     ) -> KeptLease:
-        """`may_kill`: the process is a worker's and nobody else's."""
+        """`may_kill`: the process belongs to the worker alone."""
         blockage = Blockage(board, lambda: is_stopped(pid))
         kept = KeptLease(worker_id, pid, channel, board, time.monotonic(), blockage, may_kill)
         self.kept[worker_id] = kept
         return kept
 
     async def run(self) -> None:
-        """Until cancelled: whatever goes wrong once is tried again, because children live by it."""
+        """Run until cancelled. Whatever goes wrong is tried again, because workers depend on it."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat(), name="heartbeat")
             tasks.create_task(self._watch_leases(), name="leases")
@@ -87,7 +86,7 @@ class LeaseKeeper:
                 log.exception("a heartbeat failed")
 
     async def beat_once(self) -> bool:
-        """Renew the leases; False: not all could be, because somebody holds the row of one."""
+        """Renew the leases; False: another transaction holds the row of one."""
         kept = [k for k in self.kept.values() if not is_stopped(k.pid)]
         if not kept:
             return True
@@ -100,22 +99,19 @@ class LeaseKeeper:
         notices = await self._leases.renew([k.worker_id for k in kept], blocked)
         lost = {notice.worker_id for notice in notices if notice.notice == "lost"}
         busy = {notice.worker_id for notice in notices if notice.notice == "busy"}
-        cancels: dict[int, list[UUID]] = {}
-        for notice in notices:
-            if notice.notice == "cancel" and notice.attempt_id is not None:
-                cancels.setdefault(notice.worker_id, []).append(notice.attempt_id)
         for k in kept:
             if k.worker_id in lost:
                 self._lose(k, "it was taken for dead")
             elif k.worker_id not in busy:
                 k.renewed = asked
                 k.channel.send(renewed=asked)
-            if k.worker_id in cancels:
-                k.channel.send(cancel=[str(attempt_id) for attempt_id in cancels[k.worker_id]])
+            cancels = [str(n.attempt_id) for n in notices if n.notice == "cancel" and n.worker_id == k.worker_id]
+            if cancels:
+                k.channel.send(cancel=cancels)
         return not busy
 
     async def _watch_leases(self) -> None:
-        """Tell processes whose lease is about to end, however long nobody has answered."""
+        """Tell processes when their lease is about to end, even while there is no answer."""
         while True:
             await asyncio.sleep(min(0.5, self._lease_seconds / 20))
             now = time.monotonic()
@@ -155,7 +151,7 @@ class LeaseKeeper:
         )  # fmt: skip
         if kept.may_kill:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(kept.pid, signal.SIGKILL)  # whoever waits for its end reports it
+                os.kill(kept.pid, signal.SIGKILL)  # its `ChildProcess` reports the end
         else:
             self._lose(kept, "its loop is blocked")
             await self.report_crash(kept, None)
@@ -167,15 +163,15 @@ class LeaseKeeper:
             kept.lost.set()
 
     async def report_crash(self, kept: KeptLease, exit_code: int | None) -> None:
-        """The process has died: its attempts go back at once, with those as suspects whose handlers were running."""
+        """The process has died: give back its attempts at once; those whose handlers were running are suspects."""
         report: dict[str, Any] = {"error": {"exit_code": exit_code}}
         if kept.blame is None:
-            report["suspects"] = kept.board.read()
+            report["suspects"] = [entry.attempt_id for entry in kept.board.entries()]
             log.error(
                 "crashed: worker %s (pid %s) died with exit code %s", kept.worker_id, kept.pid, exit_code,
                 extra={"fields": {"event": "worker_crashed", "worker": kept.worker_id, "exit_code": exit_code}},
             )  # fmt: skip
-        else:  # it was ended for those who blocked it, and nobody else is to blame
+        else:  # it was killed because of those that blocked it, and no other is to blame
             blame, kept.blame = kept.blame, NOBODY
             report |= {"suspects": [], "timed_out": blame.timed_out, "set_apart": blame.set_apart}
         self.kept.pop(kept.worker_id, None)
@@ -192,13 +188,13 @@ class LeaseKeeper:
             )  # fmt: skip
 
     async def sign_off(self, kept: KeptLease, fail_kinds: list[str]) -> None:
-        """The process has ended in good order: whatever it may still hold goes back."""
+        """The process has ended in good order: give back what it still holds."""
         self.kept.pop(kept.worker_id, None)
         await self._leases.sign_off(kept.worker_id, fail_kinds)
 
 
 def _name(suspects: list[str]) -> str:
-    """For the log; a process runs hundreds."""
+    """For the log; there may be hundreds."""
     if not suspects:
         return ""
     others = f" and {len(suspects) - MAX_NAMED} more" if len(suspects) > MAX_NAMED else ""
@@ -206,7 +202,7 @@ def _name(suspects: list[str]) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal. Where that cannot be told, it is taken to run."""
+    """Whether a process is stopped by a signal; False where that is unknown."""
     with contextlib.suppress(OSError, IndexError):
         # "pid (name) state …"; the name may hold anything, also brackets.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in ("T", "t")

@@ -1,9 +1,8 @@
-"""The program that keeps the lease of a worker inside another program, or of a runner, and gives back what it held when
-it dies: `python -m fenceline.worker.lease_main DELIVERY CHANNEL BOARD`.
+"""The program that keeps the lease of a runner, or of a worker inside another program, and gives back its jobs when it
+dies: `python -m fenceline.worker.lease_main DELIVERY CHANNEL BOARD`.
 
-DELIVERY is `postgres` or `http`; how to reach the database or the server stands in the environment. The worker hears
-{"ready"} and what `process_channel` says, and tells {"registered": id, "pid", "lease_seconds"} and at last
-{"bye"}.
+DELIVERY is `postgres` or `http`; the environment says how to reach the database or the server. It sends {"ready"} and
+the messages of `process_channel`; the worker sends {"registered": id, "pid", "lease_seconds"} and, at its end, {"bye"}.
 """
 
 import asyncio
@@ -28,12 +27,12 @@ def leases_of(delivery: str, lease_seconds: float) -> Leases:
     if delivery == "http":
         from fenceline.delivery.http_leases import HttpLeases  # noqa: PLC0415 - an extra
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
         return HttpLeases.from_environment(os.environ, answer_seconds)
-    from fenceline.client.app import Fenceline  # noqa: PLC0415 - not needed over HTTP
+    from fenceline.client.app import App  # noqa: PLC0415 - not needed over HTTP
     from fenceline.delivery.postgres_leases import PostgresLeases  # noqa: PLC0415 - as above
 
-    app = Fenceline()
+    app = App()
     return PostgresLeases(lambda settings: app_parts(app).database().connect(settings), answer_seconds)
 
 

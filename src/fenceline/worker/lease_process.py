@@ -14,10 +14,12 @@ from fenceline.worker.process_channel import ProcessChannel, start_with_channel
 
 log = logging.getLogger("fenceline.worker")
 
-#: To end once it was told to.
+#: How long it has to end once it was told to.
 GOODBYE_SECONDS = 0.4
-#: Before one that ended by itself is replaced.
+#: The pause before one that ended by itself is replaced.
 PAUSE_SECONDS = 0.2
+#: Unless it is needed at once, it starts this long after the worker.
+LATER_SECONDS = 2.0
 
 
 async def obey(engine: Engine, channel: ProcessChannel) -> None:
@@ -37,30 +39,36 @@ async def obey(engine: Engine, channel: ProcessChannel) -> None:
 
 
 class LeaseProcess:
-    def __init__(self, delivery: KeptDelivery, board: RunningBoard) -> None:
+    def __init__(self, delivery: KeptDelivery, board: RunningBoard, engine: Engine) -> None:
         self._delivery = delivery
         self._board = board
+        self._engine = engine
         self._channel: ProcessChannel | None = None
         self.ready = asyncio.Event()
 
-    def notify(self, engine: Engine) -> None:
-        """The worker is registered: from now on its lease is to be kept."""
-        if self._channel is not None and engine.lease.worker_id:
-            lease = engine.lease
+    def announce(self) -> None:
+        """Tell the process, if it runs, that the worker is registered: from now on its lease is to be kept."""
+        lease = self._engine.lease
+        if self._channel is not None and lease.worker_id:
             self._channel.send(registered=lease.worker_id, pid=os.getpid(), lease_seconds=lease.seconds)
 
-    async def run(self, engine: Engine) -> None:
-        """Have a process that keeps the lease; one that ends is replaced, before the lease does."""
+    async def run_later(self) -> None:
+        """A fresh lease needs no keeper yet, and starting a process costs most while the first jobs come in."""
+        await asyncio.sleep(min(LATER_SECONDS, self._engine.lease.seconds / 10))
+        await self.run()
+
+    async def run(self) -> None:
+        """Have a process keep the lease; one that ends is replaced before the lease runs out."""
         while True:
-            # Cancelled in the middle of the start, nobody would be left to end the process: so that is seen through.
+            # A start that is cancelled half way would leave a process that nobody ends, so it is seen through.
             starting = asyncio.create_task(self._start())
             try:
                 channel, _process = await asyncio.shield(starting)
                 self._channel = channel
-                self.notify(engine)
+                self.announce()
                 if await channel.receive() is not None:
                     self.ready.set()
-                await obey(engine, channel)
+                await obey(self._engine, channel)
                 log.error("the process that keeps the lease has ended: another is started")
             except OSError as error:
                 log.error("the process that keeps the lease cannot be started (%s): trying again", error)  # noqa: TRY400 - no bug of ours
@@ -71,14 +79,19 @@ class LeaseProcess:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _end(self, channel: ProcessChannel, process: Process) -> None:
+        """Seen through even if cancelled, by the end of the program's loop say: asyncio complains about processes that
+        outlive the loop.
+        """
         channel.send(bye=0)
         channel.close()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(GOODBYE_SECONDS):
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
                 await process.wait()
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
     async def _start(self) -> tuple[ProcessChannel, Process]:
         board = self._board.descriptor

@@ -1,4 +1,4 @@
-"""What an app wants to have done once per process, around the work: `@app.on_startup` and `@app.on_shutdown`."""
+"""An app's hooks, run once per process: `@app.on_startup` and `@app.on_shutdown`."""
 
 import inspect
 import logging
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.errors import FencelineError
 
@@ -14,13 +14,13 @@ log = logging.getLogger("fenceline.worker")
 
 
 class StartupFailed(FencelineError):
-    """A function of `@app.on_startup` raised: the process does not start to work."""
+    """A startup hook raised: the process does not start to work."""
 
 
 @asynccontextmanager
-async def lifespan(app: Fenceline) -> AsyncIterator[None]:
-    """Startup hooks in the order of their registration, shutdown hooks in the reverse order, each whatever the others
-    do. Raises StartupFailed; the shutdown hooks run all the same, for what had been started.
+async def lifespan(app: App) -> AsyncIterator[None]:
+    """Startup hooks run in the order of their registration, shutdown hooks in reverse, each even if another fails.
+    Raises StartupFailed; then the shutdown hooks run all the same, for what had been started.
     """
     try:
         for hook in app_parts(app).startup_hooks:

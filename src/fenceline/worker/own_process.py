@@ -1,4 +1,4 @@
-"""What the processes of a worker have in common: how they begin, what they log, the loop they run, how they end."""
+"""What the processes of a worker have in common: signals, logging, the event loop, and how they end."""
 
 import asyncio
 import contextlib
@@ -15,14 +15,14 @@ PR_SET_PDEATHSIG = 1
 
 
 def ignore_signals() -> None:
-    """Whoever started the process decides."""
+    """The parent decides when this process ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def die_with_parent() -> None:
-    """When the parent is killed nobody keeps our lease or awaits our result, so the kernel ends us too: also in the
-    middle of a blocked loop or with the GIL held. Elsewhere than on Linux the end of the channel does it, a bit later.
+    """Once the parent is dead nobody keeps our lease or awaits our result, so have the kernel kill us too, even while
+    the loop is blocked or the GIL held. Outside Linux the end of the channel does it, a bit later.
     """
     parent = os.getppid()
     with contextlib.suppress(OSError, AttributeError):
@@ -32,7 +32,7 @@ def die_with_parent() -> None:
 
 
 def configure_worker_logging(settings: WorkerSettings, worker: int | None = None) -> None:
-    """As the settings of a worker or runner say. Libraries are not to be debugged: they speak from info on."""
+    """Configure logging as a worker's or runner's settings say. Libraries never log below info."""
     wanted = logging.getLevelNamesMapping()[(settings.log_level or "info").upper()]
     configure_logging(
         settings.log_format,
@@ -43,11 +43,11 @@ def configure_worker_logging(settings: WorkerSettings, worker: int | None = None
     logging.getLogger("fenceline").setLevel(wanted)
     logging.getLogger("fenceline.jobs").setLevel(logging.WARNING if settings.log_level is None else wanted)
     logging.getLogger("fenceline.job_log").setLevel(logging.DEBUG if settings.log_jobs else logging.CRITICAL + 1)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it tells of every request
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """A loop of uvloop where that is installed."""
+    """One of uvloop's, where that is installed."""
     try:
         import uvloop
     except ImportError:
@@ -57,7 +57,7 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def end(code: int) -> None:
-    """At once: a thread that a handler left behind must not keep the process."""
+    """Exit at once: a thread that a handler left behind must not keep the process alive."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -17,8 +17,8 @@ from typing import Any
 
 from fenceline.model.json_text import stored_json
 
-#: Of one message: args and results cross to isolated handlers as one each, and a list of cancelled attempts has no end
-#: but the worker's concurrency.
+#: The limit of one message: args and results of isolated handlers are one message each, and a list of cancelled
+#: attempts is limited only by the worker's concurrency.
 MAX_BYTES = 2**28
 
 
@@ -54,7 +54,7 @@ class ProcessChannel:
 
 
 class BlockingChannel:
-    """An end for a process that has no event loop. Any thread may send, one receives."""
+    """The end of a process without an event loop. Any thread may send, one receives."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -71,7 +71,7 @@ class BlockingChannel:
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
-    """A message; None: the other side ended before it was whole."""
+    """A message; None: the other side ended before it was complete."""
     if not line.endswith(b"\n"):
         return None
     message: dict[str, Any] = json.loads(line)
@@ -86,11 +86,10 @@ async def start_with_channel(
     environment: Mapping[str, str] | None = None,
     stdin: int | None = None,
 ) -> tuple[ProcessChannel, Process]:
-    """Start `python -m module` with the other end of a channel, whose descriptor its arguments name; it inherits the
-    descriptors, too.
+    """Start `python -m module` with the other end of a channel, whose descriptor is passed to `arguments`, and with the
+    other `descriptors`.
 
-    In a session of its own: Ctrl-C in a terminal reaches whoever starts it alone, and what it starts in turn can be
-    killed with it.
+    It gets its own session: Ctrl-C in a terminal does not reach it, and what it starts can be killed with it.
     """
     ours, theirs = socket.socketpair()
     try:

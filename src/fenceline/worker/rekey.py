@@ -1,13 +1,13 @@
-"""The built-in kind `fenceline.rekey`: everything that is encrypted is encrypted anew, with the newest key.
+"""The built-in kind `fenceline.rekey`: encrypts everything that is encrypted again, with the newest key.
 
-It goes through the jobs in the order of their ids, up to its own: what is written later has the newest key anyway, once
-every program has it. Killed and run again it goes on where it was.
+It goes through the jobs in the order of their ids, up to its own: later ones have the newest key anyway, once every
+program has it. If it is killed, the next attempt goes on where it was.
 """
 
 import json
 from typing import TYPE_CHECKING, Any
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.context.context import Context
 from fenceline.database import calls
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 JOBS_AT_ONCE = 50
 
 
-def add_to(app: Fenceline) -> None:
-    """Register the kind with an app that encrypts, unless it has no jobs of its own, or it was added before."""
+def add_to(app: App) -> None:
+    """Register the kind with an app that encrypts and has handlers, unless that was done before."""
     parts = app_parts(app)
     if parts.codec is not None and parts.handlers and calls.rekey.KIND not in parts.handlers:
 
@@ -32,8 +32,8 @@ def add_to(app: Fenceline) -> None:
             return await rekey(app, ctx)
 
 
-async def rekey(app: Fenceline, ctx: Context) -> dict[str, int]:
-    """How many jobs were looked at, and how many values were encrypted anew or could not be opened."""
+async def rekey(app: App, ctx: Context) -> dict[str, int]:
+    """Returns how many jobs were looked at, and how many values were encrypted again or could not be decrypted."""
     codec = app_parts(app).codec
     if codec is None:
         raise Fail("the app of this worker has no codec: set $FENCELINE_KEYS, or give it one")

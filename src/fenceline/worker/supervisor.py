@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
-from fenceline.client.app import Fenceline
+from fenceline.client.app import App
 from fenceline.client.app_parts import app_parts
 from fenceline.client.application import AppNotFound
 from fenceline.client.schedule_decorator import declare_schedules
@@ -19,7 +20,7 @@ from fenceline.runtime.database import PAUSES
 from fenceline.runtime.session_settings import Settings
 from fenceline.worker.child_process import ChildProcess
 from fenceline.worker.lease_keeper import LeaseKeeper
-from fenceline.worker.shutdown import Shutdown
+from fenceline.worker.shutdown import Shutdown, wait_for_either
 from fenceline.worker.worker_metrics import Metrics
 
 if TYPE_CHECKING:
@@ -27,19 +28,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("fenceline.worker")
 
-#: A child that died is replaced at once; when that goes on, with growing pauses. One that could not even start has
-#: something wrong that a restart will hardly cure.
+#: A child that died is replaced at once, and with growing pauses if that goes on. A restart will hardly cure one that
+#: could not even start.
 FIRST_PAUSE_SECONDS = 0.05
 MAX_PAUSE_SECONDS = 1.0
 MAX_PAUSE_UNSTARTED_SECONDS = 10.0
-#: Children, of now and of before, that may tell whether the app can be imported.
+#: How many children, alive or dead, are remembered to know whether the app could ever be imported.
 REMEMBERED = 1000
-#: A child that has lived for so long starts with a clean slate.
+#: After a child that lived this long, the pauses start over.
 STEADY_SECONDS = 10.0
 
 
 class Supervisor:
-    def __init__(self, app: Fenceline, app_name: str, settings: WorkerSettings, metrics: Metrics | None = None) -> None:
+    def __init__(self, app: App, app_name: str, settings: WorkerSettings, metrics: Metrics | None = None) -> None:
         if not app_parts(app).handlers:
             raise AppNotFound(f"{app_name} has no handlers: decorate at least one function with @app.job()")
         self._app = app
@@ -55,7 +56,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Supervise until SIGTERM or SIGINT, and then until every child has ended. A second signal skips the grace."""
-        await self._supervise([self._keep_child() for _ in range(self._settings.processes)])
+        await self._supervise(self._keep_child, self._settings.processes)
 
     async def run_once(self) -> int:
         """One child that runs one job; its exit code: 0 done, 1 failed, 2 there was none."""
@@ -66,20 +67,18 @@ class Supervisor:
             exit_codes.append(await child.live(once=True))
             self._refuse_unloadable(child)
 
-        await self._supervise([one()])
-        # A child that was killed or crashed has not done its job.
+        await self._supervise(one, 1)
+        # Any other exit code means that the child was killed or crashed.
         return exit_codes[0] if exit_codes and exit_codes[0] in (0, 1, 2) else 1
 
-    async def _supervise(self, children: "list[asyncio._CoroutineLike[None]]") -> None:
+    async def _supervise(self, keep_child: Callable[[], Coroutine[Any, Any, None]], processes: int) -> None:
         self._shutdown.ask_on_signals()
-        # Before any child: the embedded database and its schema are there when they connect, and what is due is ready
-        # to be claimed, also by the only worker that comes by today.
+        # Before any child starts: they find the embedded database and its schema, and what is due is ready to be
+        # claimed, even by the only worker that comes by today.
         try:
             await self._reach_database()
             await declare_schedules(app_parts(self._app))
-        except BaseException as error:
-            for child in children:
-                child.close()
+        except Exception as error:
             if not failures.is_lost(error) and not failures.is_passing(error):
                 raise
             raise DatabaseUnavailable(f"the database cannot be reached: {error}") from error
@@ -88,8 +87,8 @@ class Supervisor:
         try:
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    for child in children:
-                        tasks.create_task(child)
+                    for _ in range(processes):
+                        tasks.create_task(keep_child())
             except* AppNotFound as refused:
                 raise refused.exceptions[0] from None
             if self._zombies:
@@ -103,7 +102,7 @@ class Supervisor:
             self._log.log_stopped()
 
     async def _reach_database(self) -> None:
-        """A restart of the server, or the like, may last some seconds; after that a person should know."""
+        """Wait some seconds, for a restart of the server say; after that a person should know."""
         for pause in (*PAUSES, None):
             try:
                 (await self._connect()).terminate()
@@ -122,20 +121,16 @@ class Supervisor:
             started = loop.time()
             child = self._child()
             living = asyncio.create_task(child.live())
-            losing = asyncio.create_task(child.lose())
-            try:
-                await asyncio.wait({living, losing}, return_when=asyncio.FIRST_COMPLETED)
-                if not living.done():
-                    # It may be frozen for ever: its place is filled, and its own end is seen to meanwhile.
-                    self._zombies.add(living)
-                    living.add_done_callback(self._zombies.discard)
-                elif isinstance(living.exception(), OSError):
-                    log.error("no child could be started: %s", living.exception())
-                else:
-                    living.result()
-                    self._refuse_unloadable(child)
-            finally:
-                losing.cancel()
+            await wait_for_either(living, child.lose())
+            if not living.done():
+                # It may be frozen for ever: it is replaced now, and its end is handled when it comes.
+                self._zombies.add(living)
+                living.add_done_callback(self._zombies.discard)
+            elif isinstance(living.exception(), OSError):
+                log.error("no child could be started: %s", living.exception())
+            else:
+                living.result()
+                self._refuse_unloadable(child)
             if loop.time() - started > STEADY_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
             with contextlib.suppress(TimeoutError):
@@ -145,7 +140,7 @@ class Supervisor:
             pause = min(pause * 2, most)
 
     def _refuse_unloadable(self, child: ChildProcess) -> None:
-        """An app that no child has ever imported never will be; one that others have is being deployed, say."""
+        """Give up if no child could ever import the app; if others could, it may be in the middle of a deployment."""
         if child.unloadable is None:
             return
         if not any(other.was_registered for other in self._children):
@@ -159,7 +154,7 @@ class Supervisor:
             self._settings,
             shutdown=self._shutdown,
             metrics=self._metrics,
-            # An app that cannot be imported in a child has not started.
+            # Not earlier: the app may be one that a child cannot import.
             on_registered=lambda: self._log.log_started(app_parts(self._app).database().where),
         )
         self._children.append(child)

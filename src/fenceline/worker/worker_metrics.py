@@ -1,7 +1,7 @@
 """Prometheus metrics of a supervisor and all its children, served over HTTP. Needs the extra `metrics`.
 
-The children count (`RunStatistics`) and send what came since, about once a second; here it is added up. Counters
-survive the death of a child; what happened in its last second does not.
+The children count (`RunStatistics`) and send the differences about once a second; here they are added up. Counters
+survive the death of a child, except for what happened in its last second.
 """
 
 import threading
@@ -39,22 +39,18 @@ class Metrics:
         self._turn = threading.Lock()  # the server answers in threads of its own
 
     def update(self, pid: int, message: dict[str, Any]) -> None:
-        """What a child says."""
+        """Add what a child sent."""
         with self._turn:
             self._statistics.merge(message)
             self._gauges[pid] = {name: message[name] for name in GAUGES}
 
     def forget(self, pid: int) -> None:
-        """The child is gone: what it had under way is no more."""
+        """The child is gone, and so is what it had under way."""
         with self._turn:
             self._gauges.pop(pid, None)
 
     def collect(self) -> "Iterator[Metric]":
-        from prometheus_client.core import (
-            CounterMetricFamily,
-            GaugeMetricFamily,
-            HistogramMetricFamily,
-        )
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         with self._turn:
             for name, text in COUNTERS.items():

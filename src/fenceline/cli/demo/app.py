@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.context.context import Context
 
 LEDGER_VARIABLE = "FENCELINE_DEMO_LEDGER"

@@ -4,20 +4,19 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from fenceline.app import Fenceline
 from fenceline.cli.demo.app import app
 from fenceline.cli.demo.fleet import LEASE_SECONDS, DemoWorker
 from fenceline.cli.demo.ledger import Ending, Ledger, check
-from fenceline.client.app import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.client.handler_parts import handler_parts
-from fenceline.database import calls
 from fenceline.database.call import Call
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.errors import FencelineError
@@ -108,12 +107,9 @@ class Play:
     # Acts ------------------------------------------------------------------------------------------------------------
 
     async def _enqueue(self) -> None:
-        for lane, slots in (("demo", SLOTS), ("demo.slow", None)):
-            await (
-                app_parts(self._app)
-                .database()
-                .call(calls.lanes.set_lane(lane, {"slots": slots}, actor="demo", create=None))
-            )
+        # Drained until all workers are there: the first must not do all jobs while another still starts.
+        await self._app.lanes.set("demo", slots=SLOTS, enabled=False, actor="demo")
+        await self._app.lanes.set("demo.slow", slots=None, actor="demo")
         self._quick = await self._make("demo.quick", self._jobs - SLOW_JOBS, QUICK_SECONDS)
         self._say(f"{self._jobs:,} jobs, {SLOW_JOBS} of them slow; handlers write a ledger outside the queue")
         self._bar = self._progress.add_task("jobs done", total=self._jobs)
@@ -122,7 +118,8 @@ class Play:
         self._workers = [
             DemoWorker(name, self._dsn, self._folder, self._ledger.path) for name in ("ada", "bob", "cleo")
         ]
-        await self._until(lambda: len(self._pids()) == len(self._workers), "all workers are at work")
+        await self._until(self._all_registered, "all workers are registered")
+        await self._app.lanes.resume("demo", actor="demo")
         self._say(f"3 workers, lane demo with {SLOTS} slots for all of them together")
 
     async def _throttle(self) -> None:
@@ -219,16 +216,19 @@ class Play:
         args = [json.dumps({"seconds": seconds})] * count
         return await app_parts(self._app).database().call(_enqueue(kind, args, priority, lane))
 
-    def _pids(self) -> set[int]:
-        return {line.pid for line in self._ledger.lines}
+    async def _all_registered(self) -> bool:
+        records = await self._app.system.workers()
+        return all(
+            any(record.pid is not None and worker.owns(record.pid) for record in records) for worker in self._workers
+        )
 
     async def _until_done(self, share: float) -> None:
         goal = int(share * self._jobs)
         await self._until(lambda: len(self._ledger.done) >= goal, f"{goal:,} jobs are done")
 
-    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+    async def _until(self, condition: Callable[[], bool | Awaitable[bool]], what: str) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition():
+        while not (await holds if isinstance(holds := condition(), Awaitable) else holds):
             if time.monotonic() > deadline:
                 said = [worker.last_words() for worker in self._workers if not worker.alive]
                 raise DemoStuck(f"waited {PATIENCE_SECONDS:.0f} s in vain until {what}; {' '.join(said)}")

@@ -1,4 +1,4 @@
-"""Names that Celery has and Fenceline has nothing for: whoever writes one is told what to do instead."""
+"""Names that Celery has and Fenceline lacks: using one raises Unsupported, with what to do instead."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
@@ -7,7 +7,7 @@ from fenceline.errors import Unsupported
 
 
 def refuse_names(owner: str, instead: Mapping[str, str]) -> Callable[[str], NoReturn]:
-    """A module's `__getattr__`: Unsupported for these names, AttributeError for all others."""
+    """A module's `__getattr__` that raises Unsupported for these names, AttributeError for others."""
 
     def refuse(name: str) -> NoReturn:
         if name in instead:

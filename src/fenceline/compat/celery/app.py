@@ -5,34 +5,34 @@ import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar, overload
 
-from fenceline.client.app import Fenceline
-from fenceline.client.app_parts import NAME, app_parts
+from fenceline.app import Fenceline
+from fenceline.client.app_parts import app_parts
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.compat.celery import in_django
 from fenceline.compat.celery.apps import apps
-from fenceline.compat.celery.canvas import Signature
+from fenceline.compat.celery.canvas import Signature, signature
 from fenceline.compat.celery.conf import Conf
 from fenceline.compat.celery.lanes import MissingLanes
 from fenceline.compat.celery.options import DEFAULT_QUEUE, rate_of, read_call
 from fenceline.compat.celery.result import AsyncResult
 from fenceline.compat.celery.schedules import name_of, read_timing
-from fenceline.compat.celery.task import Task
+from fenceline.compat.celery.task import Task, task_decorator
 from fenceline.database.dsn import Source
-from fenceline.errors import InvalidName, Unsupported
+from fenceline.errors import Unsupported
 
 POSTGRES = ("postgresql://", "postgres://")
-#: Options of an enqueue that cannot be those of a schedule, by Celery's names.
+#: Options of an enqueue that a schedule cannot have, with Celery's names for them.
 FIXED = {"run_at": "eta", "expires_at": "expires", "idempotency_key": "task_id"}
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 
 
 class Celery(Fenceline):
-    """Celery's app. `main` names tasks of the module `__main__`.
+    """Celery's app. `main` replaces `__main__` in the names of tasks.
 
-    A broker that is a PostgreSQL database, here or in the settings, is the database; else that is `$FENCELINE_DSN`, or
-    the embedded one, and the broker only says which way round priorities were meant. There is no result backend: jobs
-    keep their results.
+    If the broker, here or in the settings, has a PostgreSQL URL, that is the database. Otherwise the database is
+    `$FENCELINE_DSN` or the embedded one, and the broker only tells whether 0 or 9 was the highest priority. There is no
+    result backend: jobs keep their results.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Celery(Fenceline):
         if config_source is not None:
             self.config_from_object(config_source, namespace=namespace)
         if in_django.is_project():
-            self.middleware(in_django.with_fresh_connections)
+            in_django.refresh_connections(self)
         apps.add(self)
 
     @overload
@@ -71,13 +71,7 @@ class Celery(Fenceline):
     def task(self, **options: Any) -> Callable[[Callable[..., Any]], Task]: ...
     def task(self, *args: Callable[..., Any], **options: Any) -> Any:
         """`@app.task`, bare or with options (`fenceline.compat.celery.options`). Raises Unsupported, InvalidName."""
-
-        def add(function: Callable[..., Any]) -> Task:
-            task = make_task(function, options, get_app=lambda: self, main=self.main)
-            self.add_task(task)
-            return task
-
-        return add(*args) if args else add
+        return task_decorator(args, options, get_app=lambda: self, add=self.add_task, main=self.main)
 
     def add_task(self, task: Task) -> None:
         if task.rate_limit:
@@ -95,8 +89,7 @@ class Celery(Fenceline):
     def signature(
         self, name: str, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> Signature:
-        immutable = bool(options.pop("immutable", False))
-        return Signature(name, lambda: self, args=args, kwargs=kwargs, options=options, immutable=immutable)
+        return signature(name, args, kwargs, app=self, **options)
 
     def AsyncResult(self, task_id: str) -> AsyncResult:  # noqa: N802 - Celery's name
         return AsyncResult(task_id, app=self)
@@ -104,15 +97,17 @@ class Celery(Fenceline):
     # Configuration ---------------------------------------------------------------------------------------------------
 
     def config_from_object(self, source: Any, *, namespace: str | None = None, **_how: Any) -> None:
-        """Settings of an object, or of where one is: "module" or "module:attribute"."""
+        """Take settings from an object, or from "module" or "module:attribute", when the first one is needed."""
         self.conf.read_later(source, namespace)
 
     def autodiscover_tasks(
         self, packages: Iterable[str] | Callable[[], Iterable[str]] | None = None, related_name: str = "tasks"
     ) -> None:
         """Import the module `tasks` of some packages, by default of Django's apps, when a worker loads the app."""
-        named = list(packages) if packages is not None and not callable(packages) else packages
-        find = named if callable(named) else _django_packages if named is None else lambda: named
+
+        def find() -> Iterable[str]:
+            return _django_packages() if packages is None else packages() if callable(packages) else packages
+
         self._packages.append(lambda: _modules_of(find(), related_name))
 
     def add_periodic_task(
@@ -124,13 +119,13 @@ class Celery(Fenceline):
         name: str | None = None,
         **options: Any,
     ) -> None:
-        """As an entry of `beat_schedule`. Raises Unsupported, InvalidSchedule."""
+        """Add what would be an entry of `beat_schedule`. Raises Unsupported, InvalidSchedule."""
         whole = sig.clone(args, kwargs, **options)
         entry = {"task": whole.task, "args": whole.args, "kwargs": whole.kwargs, "options": whole.options}
         self._declare(name or whole.task, {"schedule": schedule, **entry})
 
     def _import_handlers(self) -> None:
-        """Import the modules that have tasks, and declare the schedules of `beat_schedule`."""
+        """Import the modules that have tasks, then declare the schedules of `beat_schedule`."""
         if in_django.is_project():
             in_django.set_up()
         for module in [*(self.conf.include or ()), *(self.conf.imports or ())]:
@@ -140,48 +135,48 @@ class Celery(Fenceline):
                 importlib.import_module(module)
         self.on_after_configure.call(self)
         beat = self.conf.get("beat_schedule") or {}
-        self.conf["beat_schedule"] = None  # they are declared once
+        self.conf["beat_schedule"] = None  # each schedule is declared once
         for name, entry in beat.items():
             self._declare(name, entry)
 
     def _declare(self, name: str, entry: Mapping[str, Any]) -> None:
         task = str(entry["task"])
-        said = self.call_options(task, entry.get("options") or {}, makes_lanes=False)
-        if fixed := sorted({"run_at", "expires_at", "idempotency_key"} & said.keys()):
+        options = self.call_options(task, entry.get("options") or {}, makes_lanes=False)
+        if fixed := sorted(FIXED.keys() & options.keys()):
             raise Unsupported(
                 f"schedule {name} cannot take {', '.join(FIXED[option] for option in fixed)}: it would be the same for "
                 "all its jobs"
             )
-        if "lane" in said:
-            self._lanes.declare(said["lane"])
+        if "lane" in options:
+            self._lanes.declare(options["lane"])
         self.schedule(
             **read_timing(entry["schedule"]),
             kind=task,
             name=name_of(name),
             args={"args": list(entry.get("args") or ()), "kwargs": dict(entry.get("kwargs") or {})},
             timezone=str(self.conf.get("timezone") or "UTC"),
-            **said,
+            **options,
         )
 
     def call_options(self, task: str, options: Mapping[str, Any], *, makes_lanes: bool = True) -> EnqueueOptions:
-        """The options of a call as those of an enqueue; where it says nothing, what the task says, then the routes."""
+        """The options of an enqueue for those of a call. Defaults come from the task, then the routes and settings."""
         known = self.tasks.get(task)
-        said = {name: self.conf[f"task_default_{name}"] for name in ("queue", "priority")}
-        said |= {"time_limit": self.conf.task_time_limit, **self.conf.route(task)}
+        merged = {name: self.conf[f"task_default_{name}"] for name in ("queue", "priority")}
+        merged |= {"time_limit": self.conf.task_time_limit, **self.conf.route(task)}
         if known is not None:
-            said["priority"] = said["priority"] if known.priority is None else known.priority
-            said["expires"] = known.expires
-            # Said by the handler: an operator may know better than it, but not than a call.
-            said |= {name: None for name in ("queue", "time_limit") if getattr(known, name) is not None}
+            merged["priority"] = merged["priority"] if known.priority is None else known.priority
+            merged["expires"] = known.expires
+            # The handler has these. Left out here, they can be overruled by an operator; those of a call cannot.
+            merged |= {name: None for name in ("queue", "time_limit") if getattr(known, name) is not None}
             if known.rate_limit:
-                said["queue"] = None  # the lane that lists it has the rate
-        said |= {name: value for name, value in options.items() if value is not None}
-        if said["queue"] == DEFAULT_QUEUE:
-            del said["queue"]
-        read = read_call(task, said, self.conf.rules)
-        if makes_lanes and "lane" in read:
-            self._lanes.make(read["lane"])
-        return read
+                merged["queue"] = None  # the rate is that of the lane that lists the task
+        merged |= {name: value for name, value in options.items() if value is not None}
+        if merged["queue"] == DEFAULT_QUEUE:
+            del merged["queue"]
+        enqueue_options = read_call(task, merged, self.conf)
+        if makes_lanes and "lane" in enqueue_options:
+            self._lanes.make(enqueue_options["lane"])
+        return enqueue_options
 
     def worker_main(self, *_args: Any) -> NoReturn:
         raise Unsupported("workers are Fenceline's own: run `fenceline worker module:app`")
@@ -193,7 +188,7 @@ apps.make_default = lambda: Celery("default")
 
 
 class BrokerSource(Source):
-    """The database of a broker's URL, if that is one. The settings are looked at when the database is first needed."""
+    """The broker's URL, if it names a PostgreSQL database. The settings are read when the database is first needed."""
 
     def __init__(self, broker: str | None, conf: Conf) -> None:
         super().__init__()
@@ -207,7 +202,7 @@ class BrokerSource(Source):
 
 
 class WhenLoaded:
-    """`app.on_after_configure` and `on_after_finalize`: functions to call when a command has loaded the app."""
+    """`app.on_after_configure` and `on_after_finalize`: functions to call once, when a command has loaded the app."""
 
     def __init__(self) -> None:
         self._functions: list[Callable[..., Any]] = []
@@ -217,13 +212,12 @@ class WhenLoaded:
         return function
 
     def call(self, app: Celery) -> None:
-        """Each once."""
         while self._functions:
             self._functions.pop(0)(sender=app)
 
 
 class Control:
-    """`app.control`: of what Celery sends to its workers, the one thing that is a verb of jobs."""
+    """`app.control`: only `revoke`, which concerns jobs; everything else is about Celery's workers."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -234,25 +228,6 @@ class Control:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise Unsupported(f"app.control has no {name}: see `fenceline workers`, `lanes` and `jobs`")
-
-
-def make_task(
-    function: Callable[..., Any], options: Mapping[str, Any], *, get_app: Callable[[], Celery], main: str | None
-) -> Task:
-    """Raises Unsupported, InvalidName."""
-    module = main if function.__module__ == "__main__" and main else function.__module__
-    name = options.get("name") or f"{module}.{function.__name__}"
-    if not NAME.fullmatch(name):
-        raise InvalidName(
-            f"the task name {name!r} is not a valid kind: give the task a name= of 1 to 64 of a-z, 0-9, "
-            '"_", "." and "-"'
-        )
-    base = options.get("base") or Task
-    task = base()
-    if not isinstance(task, Task):
-        raise TypeError(f"base={base!r} of task {name} is not a subclass of Task")
-    task.configure(function, name, options, get_app)
-    return task
 
 
 def _django_packages() -> list[str]:

@@ -1,4 +1,4 @@
-"""The apps of this process and the tasks that they share. Celery has them, so they are here, and nowhere else."""
+"""The apps of this process and the tasks they share: global state that Celery's API needs, kept nowhere else."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ class Apps:
         self._known: WeakSet[Celery] = WeakSet()
         self._shared: list[Task] = []
         self._last: Celery | None = None
-        self.make_default: Callable[[], Celery]  # said by the module of the class
+        self.make_default: Callable[[], Celery]  # set by the module of the class, which imports this one
 
     def add(self, app: "Celery") -> None:
         self._known.add(app)
@@ -23,7 +23,7 @@ class Apps:
             app.add_task(task)
 
     def current(self) -> "Celery":
-        """The app made last: where shared tasks are sent. Where none was made, one of its own."""
+        """The app that was made last, to which shared tasks are sent; a default one if there is none."""
         return self._last or self.make_default()
 
     def share(self, task: "Task") -> None:

@@ -1,52 +1,46 @@
-"""Signatures, chains, groups and chords: a canvas becomes jobs that wait for jobs, enqueued in one statement."""
+"""Signatures, chains, groups and chords: they become jobs that wait for jobs, enqueued in one statement."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from fenceline.client.enqueue_options import EnqueueOptions
-from fenceline.client.sync_app import SyncFenceline
 from fenceline.client.sync_groups import SyncGroup
 from fenceline.compat.celery.absent import absent
+from fenceline.compat.celery.apps import apps
 from fenceline.compat.celery.options import INSTEAD, plain_json
 from fenceline.compat.celery.request import TASK_ID
 from fenceline.compat.celery.result import AsyncResult, GroupResult
 from fenceline.errors import EmptyGroup, Unsupported
 
+if TYPE_CHECKING:
+    from fenceline.compat.celery.app import Celery
+
 Result = AsyncResult | GroupResult
 
 
-class Callee(Protocol):
-    """A task, as far as a canvas needs it."""
-
-    def check_arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-class CanvasApp(Protocol):
-    """An app, as far as a canvas needs it."""
-
-    sync: SyncFenceline
-
-    @property
-    def tasks(self) -> Mapping[str, Callee]: ...
-    def call_options(self, task: str, options: Mapping[str, Any]) -> EnqueueOptions: ...
-
-
 class Canvas(ABC):
-    """Something that can be sent: a task with its arguments, or several in some order."""
+    """Something that can be sent: one task with its arguments, or several in some order."""
 
-    @property
-    @abstractmethod
-    def app(self) -> CanvasApp: ...
+    tasks: "list[Canvas]"
 
     @abstractmethod
     def clone(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "Canvas": ...
 
     @abstractmethod
     def place(self, jobs: SyncGroup, previous: Result | None, number: int | None = None) -> Result:
-        """Add the jobs to those to be enqueued, after what is `previous`. `number`: which of a group it is."""
+        """Add its jobs to those to be enqueued, to run after `previous`. `number` is its position in a group."""
+
+    @property
+    def app(self) -> "Celery":
+        """The app of its first task."""
+        found = self.signatures()
+        return found[0].get_app() if found else apps.current()
+
+    def signatures(self) -> "list[Signature]":
+        """The single tasks in it."""
+        return [found for task in self.tasks for found in task.signatures()]
 
     def apply_async(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> Any:
         """Enqueue all of it, or nothing."""
@@ -58,6 +52,9 @@ class Canvas(ABC):
     def delay(self, *args: Any, **kwargs: Any) -> Any:
         return self.apply_async(args, kwargs)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.apply_async(args, kwargs)
+
     def __or__(self, other: "Canvas") -> "chain":
         return chain(self, other)
 
@@ -65,49 +62,33 @@ class Canvas(ABC):
     link_error = on_error = absent("link_error", INSTEAD["link_error"])
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Signature(Canvas):
-    """A task's name with arguments and options for a call to come."""
+    """A task's name with arguments and options for a later call."""
 
-    def __init__(
-        self,
-        name: str,
-        get_app: Callable[[], Any],
-        *,
-        args: Iterable[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
-        immutable: bool = False,
-    ) -> None:
-        self.task = name
-        self.args = tuple(args)
-        self.kwargs = dict(kwargs or {})
-        self.options = dict(options or {})
-        self.immutable = immutable
-        self._get_app = get_app
+    task: str
+    get_app: "Callable[[], Celery]"
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+    immutable: bool
 
     def __repr__(self) -> str:
         return f"{self.task}({', '.join([*map(repr, self.args), *(f'{k}={v!r}' for k, v in self.kwargs.items())])})"
-
-    @property
-    def app(self) -> CanvasApp:
-        app: CanvasApp = self._get_app()
-        return app
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the task itself, here and now."""
         whole = self.clone(args, kwargs)
         return whole.app.tasks[self.task](*whole.args, **whole.kwargs)
 
+    def signatures(self) -> "list[Signature]":
+        return [self]
+
     def clone(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "Signature":
-        """With further arguments before its own, which an immutable one does not take."""
-        added, named = ((), {}) if self.immutable else (tuple(args), kwargs or {})
-        return Signature(
-            self.task,
-            self._get_app,
-            args=(*added, *self.args),
-            kwargs={**self.kwargs, **named},
-            options={**self.options, **options},
-            immutable=self.immutable,
+        """With more arguments before its own; an immutable signature ignores them."""
+        added, named = ((), {}) if self.immutable else (args, kwargs or {})
+        return replace(
+            self, args=(*added, *self.args), kwargs={**self.kwargs, **named}, options={**self.options, **options}
         )
 
     def set(self, *, immutable: bool | None = None, **options: Any) -> Self:
@@ -119,20 +100,21 @@ class Signature(Canvas):
         self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> AsyncResult:
         whole = self.clone(args, kwargs, **options)
-        said = whole.app.call_options(self.task, whole.options)
-        job = whole.app.sync.enqueue(self.task, whole.job_args(None, None), **said)
-        return AsyncResult(said.get("labels", {}).get(TASK_ID), app=_fenceline(whole.app), job=job)
+        return whole.send(whole.app.sync.enqueue, None, None)
 
     def place(self, jobs: SyncGroup, previous: Result | None, number: int | None = None) -> AsyncResult:
-        said = self.app.call_options(self.task, self.options)
-        if waited_for := _jobs_of(previous):
-            said["after"] = waited_for
-        job = jobs.enqueue(self.task, self.job_args(previous, number), **said)
-        task_id = said.get("labels", {}).get(TASK_ID)
-        return AsyncResult(task_id, app=_fenceline(self.app), job=job, parent=previous)
+        return self.send(jobs.enqueue, previous, number)
 
-    def job_args(self, previous: Result | None, number: int | None) -> dict[str, Any]:
-        """The args of its job; what comes from the jobs before is added when it runs. Raises InvalidArgs, TypeError."""
+    def send(self, enqueue: Callable[..., Any], previous: Result | None, number: int | None) -> AsyncResult:
+        """Enqueue its job, to run after `previous`, by a function like `app.sync.enqueue`."""
+        options = self.app.call_options(self.task, self.options)
+        if waited_for := _jobs_of(previous):
+            options["after"] = waited_for
+        job = enqueue(self.task, self._job_args(previous, number), **options)
+        return AsyncResult(options.get("labels", {}).get(TASK_ID), app=self.app, job=job, parent=previous)
+
+    def _job_args(self, previous: Result | None, number: int | None) -> dict[str, Any]:
+        """The args of its job; results of the jobs before it are added when it runs. Raises InvalidArgs, TypeError."""
         takes = None if previous is None or self.immutable else "result"
         args: list[Any] = list(self.args)
         if takes is not None and isinstance(previous, GroupResult):
@@ -143,9 +125,11 @@ class Signature(Canvas):
         if task is not None:
             task.check_arguments([None, *args] if takes else args, self.kwargs)
         plain_json(f"args of {self.task}", [args, self.kwargs])
-        more = {"takes": takes, "number": number}
-        return {"args": args, "kwargs": self.kwargs} | {
-            name: value for name, value in more.items() if value is not None
+        optional = {"takes": takes, "number": number}
+        return {
+            "args": args,
+            "kwargs": self.kwargs,
+            **{name: value for name, value in optional.items() if value is not None},
         }
 
 
@@ -153,21 +137,15 @@ class chain(Canvas):  # noqa: N801 - Celery's name
     """One after the other, each with the result of the one before as its first argument."""
 
     def __init__(self, *tasks: Any) -> None:
-        given = _each(tasks)
-        self.tasks: list[Canvas] = [part for one in given for part in (one.tasks if isinstance(one, chain) else [one])]
+        parts = _each(tasks)
+        # A chain in a chain is one chain. A chord is one as well, but checks that it has a body.
+        self.tasks = [task for part in parts for task in (part.tasks if type(part) is chain else [part])]
         if not self.tasks:
             raise TypeError("a chain needs at least one signature")
 
-    @property
-    def app(self) -> CanvasApp:
-        return self.tasks[0].app
-
     def clone(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "chain":
-        """The first of them takes it."""
+        """With arguments and options for the first task."""
         return chain(self.tasks[0].clone(args, kwargs, **options), *self.tasks[1:])
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.apply_async(args, kwargs)
 
     def place(self, jobs: SyncGroup, previous: Result | None, number: int | None = None) -> Result:
         *first, last = self.tasks
@@ -177,68 +155,63 @@ class chain(Canvas):  # noqa: N801 - Celery's name
 
 
 class group(Canvas):  # noqa: N801 - as above
-    """All at the same time; together they are what the next of a chain waits for."""
+    """All at the same time; the next of a chain waits for all of them."""
 
     def __init__(self, *tasks: Any) -> None:
-        self.tasks: list[Canvas] = _each(tasks)
-
-    @property
-    def app(self) -> CanvasApp:
-        if not self.tasks:
-            raise EmptyGroup("the group has no tasks")
-        return self.tasks[0].app
+        self.tasks = _each(tasks)
 
     def clone(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "group":
-        given = tuple(args)
-        return group(*(task.clone(given, kwargs, **options) for task in self.tasks))
-
-    def apply_async(
-        self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any
-    ) -> GroupResult:
-        if not self.tasks:
-            return GroupResult("", [])
-        result: GroupResult = super().apply_async(args, kwargs, **options)
-        return result
-
-    def __call__(self, *args: Any, **kwargs: Any) -> GroupResult:
-        return self.apply_async(args, kwargs)
+        added = tuple(args)
+        return group(*(task.clone(added, kwargs, **options) for task in self.tasks))
 
     def place(self, jobs: SyncGroup, previous: Result | None, number: int | None = None) -> GroupResult:
         if number is not None:
             raise Unsupported("a group in a group has no result of its own: write one group, or a chord")
         placed = [task.place(jobs, previous, number) for number, task in enumerate(self.tasks)]
-        results = [result for result in placed if isinstance(result, AsyncResult)]
-        return GroupResult(jobs.name, results, parent=previous)
+        return GroupResult(jobs.name, cast("list[AsyncResult]", placed), parent=previous)
 
 
-class chord(Canvas):  # noqa: N801 - as above
-    """A group, and a task that gets the list of its results: `chord(header)(body)`."""
+class chord(chain):  # noqa: N801 - as above
+    """A group, then a task that gets the list of its results: `chord(header)(body)`."""
 
     def __init__(self, header: Any, body: Canvas | None = None) -> None:
-        self.tasks = header if isinstance(header, group) else group(header)
+        self.header = header if isinstance(header, group) else group(header)
         self.body = body
-
-    @property
-    def app(self) -> CanvasApp:
-        return self._whole.app if self.tasks.tasks else self._whole.tasks[1].app
+        super().__init__(self.header, *([] if body is None else [body]))
 
     def clone(self, args: Iterable[Any] = (), kwargs: Mapping[str, Any] | None = None, **options: Any) -> "chord":
         if options:
             raise Unsupported("a chord takes no options: give them to its signatures, with .set()")
-        return chord(self.tasks.clone(args, kwargs), self.body)
+        return chord(self.header.clone(args, kwargs), self.body)
 
-    def __call__(self, body: Canvas | None = None) -> AsyncResult:
-        result: AsyncResult = chord(self.tasks, body or self.body).apply_async()
-        return result
+    def __call__(self, body: Canvas | None = None) -> Any:
+        return chord(self.header, body or self.body).apply_async()
 
     def place(self, jobs: SyncGroup, previous: Result | None, number: int | None = None) -> Result:
-        return self._whole.place(jobs, previous, number)
-
-    @property
-    def _whole(self) -> chain:
         if self.body is None:
             raise TypeError("the chord has no body: chord(header)(body)")
-        return chain(self.tasks, self.body)
+        return super().place(jobs, previous, number)
+
+
+def signature(
+    name: str,
+    args: Iterable[Any] = (),
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    immutable: bool = False,
+    app: "Celery | None" = None,
+    options: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Signature:
+    """A signature of a task whose code need not be here."""
+    return Signature(
+        task=name,
+        get_app=apps.current if app is None else lambda: app,
+        args=tuple(args),
+        kwargs=dict(kwargs or {}),
+        options={**(options or {}), **more},
+        immutable=immutable,
+    )
 
 
 def _each(given: tuple[Any, ...]) -> list[Canvas]:
@@ -254,7 +227,3 @@ def _jobs_of(result: Result | None) -> list[Any]:
     if result is None:
         return []
     return [one.job for one in ([result] if isinstance(result, AsyncResult) else result.results)]
-
-
-def _fenceline(app: CanvasApp) -> Any:
-    return app

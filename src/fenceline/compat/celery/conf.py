@@ -1,4 +1,4 @@
-"""`app.conf`: the settings that mean something here, those that need not be said, and no others."""
+"""`app.conf`: the settings that matter here and those that can be ignored. Any other is refused."""
 
 import importlib
 import os
@@ -8,15 +8,14 @@ from fnmatch import fnmatchcase
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from fenceline.compat.celery.options import CallRules
 from fenceline.errors import Unsupported
 
-#: Read here, or by the app.
+#: Used here or by the app.
 READ = frozenset({
     "beat_schedule", "broker_url", "imports", "include", "task_default_priority", "task_default_queue",
     "task_ignore_result", "task_routes", "task_time_limit", "timezone",
 })  # fmt: skip
-#: There is no broker, no result backend and no worker of Celery's for these to be about.
+#: Accepted and ignored: they concern a broker, a result backend or Celery's workers, and there are none.
 NEEDLESS_PREFIXES = ("beat_", "broker_", "cache_", "database_", "event_", "redis_", "result_", "security_", "worker_")
 NEEDLESS = frozenset({
     "accept_content", "deprecated_settings", "enable_utc", "task_acks_late", "task_acks_on_failure_or_timeout",
@@ -35,8 +34,9 @@ INSTEAD = {
 
 
 class Conf:
-    """Settings as attributes or items. A source given by name is read when the first setting is asked for, because
-    the module that holds it may be the one that is just being imported.
+    """Settings as attributes or items.
+
+    A source is read when the first setting is needed, because its module may still be being imported now.
     """
 
     _values: dict[str, Any]
@@ -47,12 +47,12 @@ class Conf:
         self.update({name: value for name, value in values.items() if value is not None})
 
     def update(self, values: Mapping[str, Any] | None = None, **more: Any) -> None:
-        """Raises Unsupported for a setting that would be without effect, and matters."""
+        """Raises Unsupported for a setting that matters and would have no effect."""
         for name, value in {**(values or {}), **more}.items():
             self[name] = value
 
     def read_later(self, source: Any, namespace: str | None) -> None:
-        """`source`: an object, or where one is, as "module" or "module:attribute"."""
+        """`source`: an object, or its name as "module" or "module:attribute"."""
         self._sources.append((source, namespace))
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -81,37 +81,38 @@ class Conf:
         return self._values.get(name, default)
 
     @property
-    def rules(self) -> CallRules:
-        return CallRules(timezone=self._zone, zero_is_highest=self.broker.startswith(("redis", "sentinel")))
-
-    @property
     def broker(self) -> str:
-        """The broker that there was: Redis has its priorities the other way round."""
         return str(self.get("broker_url") or os.environ.get("CELERY_BROKER_URL") or "")
 
+    @property
+    def zero_is_highest(self) -> bool:
+        """Whether priority 0 comes first, as with Redis. With RabbitMQ 9 does."""
+        return self.broker.startswith(("redis", "sentinel"))
+
+    @property
+    def zone(self) -> tzinfo:
+        """The zone of times that name none."""
+        name = self.get("timezone")
+        return UTC if name is None else name if isinstance(name, tzinfo) else ZoneInfo(str(name))
+
     def route(self, task: str) -> Mapping[str, Any]:
-        """What `task_routes` says of a task: the first pattern that fits. Raises Unsupported for a router."""
+        """The first entry of `task_routes` that fits the task. Raises Unsupported for a router function."""
         routes = self.get("task_routes") or {}
         if not isinstance(routes, Mapping):
             raise Unsupported("task_routes must be a dict of task names, or patterns, and queues")
         found: Any = next((routes[pattern] for pattern in routes if fnmatchcase(task, pattern)), {})
         return found if isinstance(found, Mapping) else {"queue": found}
 
-    @property
-    def _zone(self) -> tzinfo:
-        name = self.get("timezone")
-        return UTC if name is None else name if isinstance(name, tzinfo) else ZoneInfo(str(name))
-
     def _read_sources(self) -> None:
         while self._sources:
             source, namespace = self._sources.pop(0)
             for name, value in _settings(source, namespace):
-                if name not in self._values:  # what the code says goes before
+                if name not in self._values:  # settings made by code come first
                     self[name] = value
 
 
 def _settings(source: Any, namespace: str | None) -> Iterator[tuple[str, Any]]:
-    """With a namespace the names that begin with it, as Django's settings have them; else all in small letters."""
+    """With a namespace, as in Django's settings, the names that begin with it; otherwise all lower-case names."""
     found = _import(source) if isinstance(source, str) else source
     values = found if isinstance(found, Mapping) else {name: getattr(found, name) for name in dir(found)}
     prefix = f"{namespace}_" if namespace else ""

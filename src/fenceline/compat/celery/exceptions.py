@@ -1,4 +1,4 @@
-"""Celery's exceptions by name; those that steer a task are Fenceline's own."""
+"""Celery's exceptions. Those that a task raises to steer its job are kinds of Fenceline's."""
 
 # ruff: noqa: A001 - the names are Celery's
 
@@ -10,19 +10,19 @@ from fenceline.errors import Cancel, Fail, RetryLater, Unsupported
 
 
 class CeleryError(Exception):
-    """The root of those that are no steering."""
+    """The base of the exceptions that a caller gets."""
 
 
 class Retry(RetryLater):
-    """The task is to be run again: raised by `self.retry()`."""
+    """Raised by `self.retry()`: the task runs again."""
 
 
 class Ignore(Cancel):
-    """Raised by a task that has nothing to say: its job ends as cancelled."""
+    """Raised by a task that has no result: its job ends as cancelled."""
 
 
 class Reject(Fail):
-    """Raised by a task that nobody should try again: its job has failed."""
+    """Raised by a task that must not be retried: its job has failed."""
 
     def __init__(self, reason: Any = None, requeue: bool = False) -> None:  # noqa: FBT001, FBT002 - as Celery has it
         if requeue:
@@ -31,7 +31,7 @@ class Reject(Fail):
 
 
 class MaxRetriesExceededError(CeleryError):
-    """`self.retry()` was called by the last attempt."""
+    """`self.retry()` was called in the last attempt."""
 
 
 class TimeoutError(CeleryError, builtins.TimeoutError):

@@ -1,17 +1,19 @@
-"""Tasks of a Django project: what Celery's own workers do there besides running them."""
+"""What Celery's workers do in a Django project besides running its tasks."""
 
 import os
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fenceline.compat.celery.app import Celery
 
 
 def is_project() -> bool:
-    """Whether Django is set up by somebody, or can be: modules of Celery's apps name the settings first."""
+    """Whether Django is set up or can be: the module of a Celery app names the settings before it makes the app."""
     return "DJANGO_SETTINGS_MODULE" in os.environ
 
 
 def set_up() -> None:
-    """Workers import nothing of the project before the app, so Django is set up here."""
+    """Set Django up: a worker imports the app first, and nothing else of the project."""
     import django  # noqa: PLC0415 - only where it is used
     from django.apps import apps  # noqa: PLC0415 - as above
 
@@ -19,8 +21,8 @@ def set_up() -> None:
         django.setup()
 
 
-def with_fresh_connections(ctx: Any, call_next: Callable[[], Any]) -> Any:
-    """Middleware: without it one lost connection would fail every task of its thread, for good."""
-    from fenceline.django.django_app import with_fresh_connections as run  # noqa: PLC0415 - as above
+def refresh_connections(app: "Celery") -> None:
+    """Close connections of Django's that are old or broken around every task."""
+    from fenceline.django.django_app import with_fresh_connections  # noqa: PLC0415 - as above
 
-    return run(ctx, call_next)
+    app.middleware(with_fresh_connections)

@@ -1,19 +1,21 @@
-"""Options of tasks and calls: Celery's names in, Fenceline's out. Nothing is dropped in silence."""
+"""Options of tasks and calls: Celery's names in, Fenceline's out. Nothing is dropped silently."""
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.compat.celery.request import TASK_ID
 from fenceline.errors import InvalidArgs, Unsupported
 
+if TYPE_CHECKING:
+    from fenceline.compat.celery.conf import Conf
+
 #: Celery's name for the queue that tasks go to by default.
 DEFAULT_QUEUE = "celery"
 
-#: Of a task. Those that become attributes of it and are read; and those that say what Fenceline does anyway.
+#: Options of a task: those that become its attributes, and those that ask for what Fenceline does anyway.
 TASK_OPTIONS = frozenset({
     "name", "bind", "base", "queue", "priority", "max_retries", "default_retry_delay", "autoretry_for",
     "dont_autoretry_for", "expires", "rate_limit", "retry_backoff", "retry_backoff_max", "retry_jitter", "retry_kwargs",
@@ -23,7 +25,7 @@ NEEDLESS_OF_TASK = frozenset({
     "acks_late", "acks_on_failure_or_timeout", "compression", "lazy", "reject_on_worker_lost", "send_events", "shared",
     "store_eager_result", "store_errors_even_if_ignored", "throws", "track_started", "trail",
 })  # fmt: skip
-#: Of a call: how a message reaches the broker, which there is none of.
+#: Options of a call about messages to a broker. There is none.
 NEEDLESS_OF_CALL = frozenset({"compression", "delivery_mode", "retry", "retry_policy", "add_to_parent", "shadow"})
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600}
@@ -39,16 +41,8 @@ INSTEAD = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRules:
-    """What an app's configuration says about calls."""
-
-    timezone: tzinfo = UTC
-    zero_is_highest: bool = False
-
-
 def refuse(where: str, name: str) -> None:
-    """Raises Unsupported for an option that has no counterpart."""
+    """Raise Unsupported for an option that Fenceline lacks."""
     raise Unsupported(f"{where} cannot take {name}: {INSTEAD.get(name, 'Fenceline has nothing like it')}")
 
 
@@ -68,27 +62,22 @@ def rate_of(name: str, limit: str | float) -> float:
         raise Unsupported(f'task {name} cannot take rate_limit={limit!r}: use "10/s", "10/m" or "10/h"') from None
 
 
-def read_call(task: str, options: Mapping[str, Any], rules: CallRules) -> EnqueueOptions:
+def read_call(task: str, options: Mapping[str, Any], conf: "Conf") -> EnqueueOptions:
     """The options of `apply_async` as those of an enqueue. Raises Unsupported."""
-    said: EnqueueOptions = {}
+    found: EnqueueOptions = {}
     for name, value in options.items():
         if value is None or name in NEEDLESS_OF_CALL or (name, value) == ("serializer", "json"):
             continue
         if name not in READERS:
             refuse(f"a call of {task}", name)
-        said |= READERS[name](value, rules)
-    return said
+        found |= READERS[name](value, conf)
+    return found
 
 
 def lane_of(queue: Any) -> str:
-    """The lane for a queue: of its name, or of that of a kombu.Queue."""
+    """The lane for a queue, given by name or as a kombu.Queue."""
     name = str(getattr(queue, "name", queue))
     return "default" if name == DEFAULT_QUEUE else name
-
-
-def priority_of(priority: int, rules: CallRules) -> int:
-    """Higher is sooner, as with RabbitMQ. With Redis Celery counts the other way round."""
-    return -priority if rules.zero_is_highest else priority
 
 
 def plain_json(where: str, value: Any) -> Any:
@@ -110,12 +99,12 @@ def _expiry(value: datetime | float, zone: tzinfo) -> datetime:
     return datetime.now(UTC) + timedelta(seconds=value)
 
 
-READERS: Mapping[str, Callable[[Any, CallRules], EnqueueOptions]] = {
-    "countdown": lambda value, _rules: {"run_in": value},
-    "eta": lambda value, rules: {"run_at": _moment(value, rules.timezone)},
-    "expires": lambda value, rules: {"expires_at": _expiry(value, rules.timezone)},
-    "queue": lambda value, _rules: {"lane": lane_of(value)},
-    "priority": lambda value, rules: {"priority": priority_of(value, rules)},
-    "task_id": lambda value, _rules: {"idempotency_key": value, "labels": {TASK_ID: value}},
-    "time_limit": lambda value, _rules: {"timeout": value},
+READERS: "Mapping[str, Callable[[Any, Conf], EnqueueOptions]]" = {
+    "countdown": lambda value, _conf: {"run_in": value},
+    "eta": lambda value, conf: {"run_at": _moment(value, conf.zone)},
+    "expires": lambda value, conf: {"expires_at": _expiry(value, conf.zone)},
+    "queue": lambda value, _conf: {"lane": lane_of(value)},
+    "priority": lambda value, conf: {"priority": -value if conf.zero_is_highest else value},
+    "task_id": lambda value, _conf: {"idempotency_key": value, "labels": {TASK_ID: value}},
+    "time_limit": lambda value, _conf: {"timeout": value},
 }

@@ -1,4 +1,4 @@
-"""What a running task knows of itself: `self.request`."""
+"""`self.request`: what a running task knows about itself."""
 
 import platform
 from collections.abc import Mapping, Sequence
@@ -9,13 +9,13 @@ from typing import Any
 from fenceline.context.sync_context import SyncContext
 from fenceline.errors import Unsupported
 
-#: The label that keeps the `task_id` that a caller chose.
+#: The label with the `task_id` that a caller chose.
 TASK_ID = "task_id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """`ctx` is Fenceline's own context of the job, for what Celery has no word for."""
+    """`ctx` is Fenceline's context of the job, for what Celery lacks."""
 
     task: str | None = None
     id: str | None = None
@@ -31,7 +31,7 @@ class Request:
 
     @property
     def context(self) -> SyncContext:
-        """Raises Unsupported where the task was called like a function."""
+        """Raises Unsupported if the task was called like a function."""
         if self.ctx is None:
             raise Unsupported("the task was called like a function: there is no job. Use .delay() or .apply_async()")
         return self.ctx

@@ -1,4 +1,4 @@
-"""As `celery.result`: what became of tasks."""
+"""`celery.result`: what became of tasks."""
 
 import builtins
 import time
@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
 from fenceline.client.sync_job import SyncJob
 from fenceline.compat.celery.apps import apps
 from fenceline.compat.celery.exceptions import TaskRevokedError, TimeoutError  # noqa: A004 - Celery's name
@@ -18,7 +18,7 @@ from fenceline.model.job import JobRecord
 
 
 class AsyncResult:
-    """One task, by its id: the one that a caller chose (`task_id`), or that of the job."""
+    """A task that was sent, known by the `task_id` that the caller chose, or by the id of its job."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class AsyncResult:
         job: SyncJob[Any] | None = None,
         parent: "AsyncResult | GroupResult | None" = None,
     ) -> None:
-        """`app`: the one made last, if nobody says."""
+        """Without `app` it is the one made last."""
         self._given_id = id
         self._app = app or apps.current()
         self._job = job
@@ -38,9 +38,7 @@ class AsyncResult:
     def id(self) -> str:
         return self._given_id if self._given_id is not None else self.job.id
 
-    @property
-    def task_id(self) -> str:
-        return self.id
+    task_id = id
 
     def __repr__(self) -> str:
         return f"<AsyncResult: {self.id}>"
@@ -66,10 +64,10 @@ class AsyncResult:
         *,
         disable_sync_subtasks: bool = True,
     ) -> Any:
-        """Wait for the result. What the task raised is raised here: as it was if it is a built-in exception, else as
-        JobFailed; with `propagate=False` it is returned.
+        """Wait for the result. If the task failed, raise its exception, or return it with `propagate=False`.
 
-        Raises TimeoutError, TaskRevokedError, NotFound.
+        A built-in exception is raised as it was, any other as JobFailed. Raises TimeoutError, TaskRevokedError,
+        NotFound.
         """
         if disable_sync_subtasks and current_request.get() is not None:
             raise RuntimeError(
@@ -90,7 +88,7 @@ class AsyncResult:
 
     @property
     def state(self) -> str:
-        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED, or what the task says (`update_state`)."""
+        """PENDING, STARTED, RETRY, SUCCESS, FAILURE or REVOKED, or what the task has set with `update_state`."""
         record = self._record()
         return PENDING if record is None else state_of(record)
 
@@ -98,7 +96,7 @@ class AsyncResult:
 
     @property
     def result(self) -> Any:
-        """The result, or the exception, or what the running task said last (`update_state`); None if there is none."""
+        """The result, the exception, or the last meta that a running task gave `update_state`; else None."""
         record = self._record()
         if record is None:
             return None
@@ -135,11 +133,9 @@ class AsyncResult:
         signal: Any = None,  # noqa: ARG002 - there is no process to send it to
         wait: bool = False,  # noqa: ARG002, FBT001, FBT002 - it is done when this returns
     ) -> None:
-        """Cancel the job: a running task is asked to stop, with `terminate` it is fenced off at once."""
-        try:
+        """Cancel the job. A running task is asked to stop; with `terminate` it is fenced off at once."""
+        with suppress(WrongStatus):  # it has ended
             self.job.cancel("revoked", force=terminate)
-        except WrongStatus:
-            return  # it is over
 
     def forget(self) -> None:
         """Delete the finished job. Raises WrongStatus."""
@@ -158,7 +154,7 @@ class AsyncResult:
     def _record(self) -> JobRecord | None:
         try:
             return self.job.get()
-        except NotFound:  # Celery calls that PENDING, too
+        except NotFound:  # PENDING, as in Celery
             return None
 
 
@@ -173,12 +169,8 @@ class GroupResult:
         parent: "AsyncResult | GroupResult | None" = None,
     ) -> None:
         self.id = id
-        self.results = list(results)
+        self.results = self.children = list(results)
         self.parent = parent
-
-    @property
-    def children(self) -> list[AsyncResult]:
-        return self.results
 
     def __iter__(self) -> Iterator[AsyncResult]:
         return iter(self.results)
@@ -220,7 +212,7 @@ class GroupResult:
 
 
 def _as_raised(ended: JobFailed | JobCancelled) -> Exception:
-    """The exception for whoever waits. Only built-in ones are made anew: a name in a database imports nothing."""
+    """The exception for the caller. Only built-in ones are recreated: nothing is imported by a name in a database."""
     if isinstance(ended, JobCancelled):
         return TaskRevokedError(str(ended))
     error = ended.error or {}

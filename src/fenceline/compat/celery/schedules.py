@@ -1,4 +1,4 @@
-"""As `celery.schedules`: what stands in `beat_schedule`."""
+"""`celery.schedules`: the times of `beat_schedule`."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ Field = str | int | Iterable[int]
 
 
 class crontab:  # noqa: N801 - Celery's name
-    """A time by the fields of cron."""
+    """A time given by the fields of cron."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ def _field(field: Field) -> str:
 
 
 def name_of(name: str) -> str:
-    """The schedule's name for an entry's, which may be any text."""
+    """A valid name for a schedule; that of an entry may be any text."""
     return re.sub(r"[^a-z0-9_.-]+", "-", name.lower()).strip("-")[:64]
 
 

@@ -1,4 +1,4 @@
-"""Celery's signals, by name: there are none, and each says what to use instead."""
+"""Celery's signals. Fenceline has none, and each name says what to use instead."""
 
 from fenceline.compat.celery.absent import refuse_names
 

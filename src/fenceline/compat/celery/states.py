@@ -1,4 +1,4 @@
-"""As `celery.states`: a job's status in Celery's words."""
+"""`celery.states`: a job's status in Celery's words."""
 
 from fenceline.model.job import JobRecord
 from fenceline.model.status import Status
@@ -14,7 +14,7 @@ READY_STATES = frozenset({SUCCESS, FAILURE, REVOKED})
 
 
 def state_of(record: JobRecord) -> str:
-    """A running task's own word (`update_state`) goes before STARTED."""
+    """The state; while the task runs, the one it has set with `update_state`, or STARTED."""
     match record.status:
         case Status.SUCCEEDED | Status.SUCCEEDED_WITH_ERRORS:
             return SUCCESS

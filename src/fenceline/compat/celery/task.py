@@ -1,12 +1,14 @@
-"""Tasks: functions that can be sent, with Celery's attributes; each is a handler of its app."""
+"""Tasks: functions that can be sent, with Celery's attributes. Each is a handler of its app."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
-from fenceline.client.app import Fenceline
+from fenceline.app import Fenceline
+from fenceline.client.app_parts import NAME
 from fenceline.compat.celery.absent import absent
+from fenceline.compat.celery.apps import apps
 from fenceline.compat.celery.canvas import Signature
 from fenceline.compat.celery.exceptions import MaxRetriesExceededError
 from fenceline.compat.celery.exceptions import Retry as RetryTask
@@ -14,20 +16,19 @@ from fenceline.compat.celery.options import check_task_options, lane_of, plain_j
 from fenceline.compat.celery.request import Request, current_request, make_request
 from fenceline.compat.celery.result import AsyncResult
 from fenceline.context.sync_context import SyncContext
-from fenceline.errors import Fail, Unsupported
-from fenceline.errors.steering import Steering
+from fenceline.errors import Fail, InvalidName, Steering, Unsupported
 from fenceline.model.retry import Retry
 
-#: What `max_retries=None`, for ever, comes to.
+#: What `max_retries=None`, which means for ever in Celery, becomes.
 MAX_ATTEMPTS = 1000
-#: Methods of a task's class that Celery calls. Only the database knows whether an attempt was the last.
+#: Methods of a task's class that Celery calls. They are refused: only the database knows which attempt is the last.
 HOOKS = ("before_start", "on_success", "on_failure", "on_retry", "after_return")
 
 
 class Task:
-    """What `@app.task` and `@shared_task` make of a function; with `base=`, an object of a class of yours below this.
+    """What `@app.task` and `@shared_task` make of a function. `base=` names a subclass to use instead.
 
-    Options of the decorator are its attributes.
+    The decorator's options become attributes.
     """
 
     name: str = ""
@@ -54,9 +55,16 @@ class Task:
     _get_app: Callable[[], Any]
 
     def configure(
-        self, function: Callable[..., Any], name: str, options: Mapping[str, Any], get_app: Callable[[], Any]
+        self, function: Callable[..., Any], options: Mapping[str, Any], get_app: Callable[[], Any], main: str | None
     ) -> None:
-        """Become the task of a function. Raises Unsupported."""
+        """Become the task of a function. Raises Unsupported, InvalidName."""
+        module = main if function.__module__ == "__main__" and main else function.__module__
+        name = options.get("name") or f"{module}.{function.__name__}"
+        if not NAME.fullmatch(name):
+            raise InvalidName(
+                f"the task name {name!r} is not a valid kind: give the task a name= of 1 to 64 of a-z, 0-9, "
+                '"_", "." and "-"'
+            )
         check_task_options(name, options)
         for hook in HOOKS:
             if hasattr(type(self), hook):
@@ -109,8 +117,8 @@ class Task:
     ) -> AsyncResult:
         """Enqueue the task: `countdown eta expires queue priority task_id time_limit`.
 
-        Raises TypeError for args that do not fit, InvalidArgs for those that are no JSON, Unsupported for options that
-        Fenceline has nothing for, and the refusals of an enqueue.
+        Raises TypeError for args that do not fit the function, InvalidArgs for those that are not JSON, Unsupported for
+        options that Fenceline lacks, and what an enqueue raises.
         """
         return self.signature(args or (), kwargs).apply_async(**options)
 
@@ -122,7 +130,14 @@ class Task:
         immutable: bool = False,
         **options: Any,
     ) -> Signature:
-        return Signature(self.name, self._get_app, args=args, kwargs=kwargs, options=options, immutable=immutable)
+        return Signature(
+            task=self.name,
+            get_app=self._get_app,
+            args=tuple(args),
+            kwargs=dict(kwargs or {}),
+            options=options,
+            immutable=immutable,
+        )
 
     subtask = signature
 
@@ -162,10 +177,10 @@ class Task:
         max_retries: int | None = None,
         **options: Any,
     ) -> RetryTask:
-        """Run again later: raises Retry, or returns it without `throw`.
+        """Run again later: raises Retry, or returns it with `throw=False`.
 
-        Where no attempt remains it raises `exc`, or MaxRetriesExceededError. How many there are was decided by the
-        enqueue, so `max_retries` here can only lower it.
+        If no attempt is left it raises `exc`, or MaxRetriesExceededError. The number of attempts was fixed by the
+        enqueue, so `max_retries` can only lower it.
         """
         request = self.request
         if request.called_directly:
@@ -188,23 +203,23 @@ class Task:
     def update_state(
         self, task_id: Any = None, state: str | None = None, meta: Mapping[str, Any] | None = None
     ) -> None:
-        """Tell what is going on: the state is the job's phase, `current` and `total` of the meta its progress."""
+        """Report on the task: the state becomes the job's phase, `current` and `total` in the meta its progress."""
         if task_id not in (None, self.request.id):
             raise Unsupported("update_state() of another task: a task can only report on itself")
-        context, said = self.request.context, dict(meta or {})
+        context, details = self.request.context, dict(meta or {})
         if state is not None:
             context.phase(state)
-        context.progress(said.get("current"), said.get("total"), meta=plain_json("the meta", said))
+        context.progress(details.get("current"), details.get("total"), meta=plain_json("the meta", details))
 
     def register(self, app: Fenceline) -> None:
-        """Make it a handler of an app."""
+        """Make the task a handler of an app."""
 
         def run_task(
             ctx: SyncContext,
             args: list[Any],
             kwargs: dict[str, Any],
             takes: str | None = None,
-            number: int | None = None,  # noqa: ARG001 - for whoever waits for the group
+            number: int | None = None,  # noqa: ARG001 - read from the args by the task that waits for the group
         ) -> Any:
             return self._run(ctx, [*_received(ctx, takes), *args], kwargs)
 
@@ -213,7 +228,7 @@ class Task:
         app.job(kind=self.name, lane=lane, timeout=self.time_limit, retry=self._policy())(run_task)
 
     def _run(self, ctx: SyncContext, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        current_request.set(make_request(ctx, args, kwargs))  # the thread runs the job in a context of its own
+        current_request.set(make_request(ctx, args, kwargs))  # every job has its own context in its thread
         try:
             value = plain_json(f"the result of {self.name}", self(*args, **kwargs))
         except Steering:
@@ -240,8 +255,39 @@ class Task:
         return Retry(max_attempts=attempts, backoff="fixed", base=delay, jitter=0.0)
 
 
+@overload
+def shared_task(function: Callable[..., Any], /) -> Task: ...
+@overload
+def shared_task(**options: Any) -> Callable[[Callable[..., Any]], Task]: ...
+def shared_task(*args: Callable[..., Any], **options: Any) -> Any:
+    """`@shared_task`, bare or with options: a task of every app in the program."""
+    return task_decorator(args, options, get_app=apps.current, add=apps.share)
+
+
+def task_decorator(
+    args: tuple[Callable[..., Any], ...],
+    options: Mapping[str, Any],
+    *,
+    get_app: Callable[[], Any],
+    add: Callable[[Task], None],
+    main: str | None = None,
+) -> Any:
+    """A decorator that makes tasks and adds them; a task if `args` has the function already."""
+
+    def make(function: Callable[..., Any]) -> Task:
+        base = options.get("base") or Task
+        task = base()
+        if not isinstance(task, Task):
+            raise TypeError(f"base={base!r} of {function.__qualname__} is not a subclass of Task")
+        task.configure(function, options, get_app, main)
+        add(task)
+        return task
+
+    return make(*args) if args else make
+
+
 def _received(ctx: SyncContext, takes: str | None) -> list[Any]:
-    """What the jobs before it hand over: a chain's result, or the results of a group in their order."""
+    """What the jobs before it pass on: the result of a chain's task, or those of a group in their order."""
     if takes is None:
         return []
     results = [parent.result for parent in sorted(ctx.parents, key=lambda parent: (parent.args or {}).get("number", 0))]
@@ -249,7 +295,7 @@ def _received(ctx: SyncContext, takes: str | None) -> list[Any]:
 
 
 def _for_good(error: Exception) -> Fail:
-    """The failure that Celery would see: no retry, under the exception's own name."""
+    """The same failure without a retry, under the exception's own name: Celery retries only what it is told to."""
     kind = type(type(error).__qualname__, (Fail,), {})
     failure: Fail = kind(str(error))
     return failure

@@ -1,6 +1,6 @@
-"""Attempts: how workers and runners claim, start and finish them, and tell of them in between.
+"""Attempts: how workers and runners claim, start and finish them, and report on them in between.
 
-Runners speak through the server, in the name of their owner: the `viewer`.
+Runners speak through the server, on behalf of their owner: the `viewer`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,23 +8,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.call import As, Call, Function, function, rows_of, statement, value_of
-from fenceline.database.decoding import Row, column, nothing, scalar, tuples
+from fenceline.database.call import As, Call, Function, function, rows_of, statement, tuples_of, value_of
+from fenceline.database.decoding import Row, column, nothing, scalar
 from fenceline.model.identity import Identity
 from fenceline.model.json_text import stored_json
 from fenceline.model.outcome import Outcome
-from fenceline.model.sealed import each, seal_error, seal_items, seal_json, seal_lines
+from fenceline.model.sealed import Seal, each, seal_error, seal_items, seal_json, seal_lines
 
 # Claims.
 
-#: Args of one claim that come with it; the rest comes after it has been committed.
+#: How many bytes of args come with a claim; the rest is fetched after it has been committed.
 CLAIM_BYTES = 65_536
 _WHOLE_CLAIM = """
     select job_id, attempt_id, token, number, kind, args, tenant, priority, seq, max_attempts, timeout_seconds, alone,
            more
     from """
-# A reply that fits into the buffers of a socket: a claim keeps its locks until the last byte of its reply is sent, and
-# when the worker is frozen, nobody reads it.
+# The reply must fit into the buffers of a socket: a claim keeps its locks until the last byte of its reply is sent, and
+# a frozen worker does not read it.
 _BOUNDED_CLAIM = f"""
     select job_id, attempt_id, token, number, kind, case when bytes <= {CLAIM_BYTES} then args end, tenant, priority,
            seq, max_attempts, timeout_seconds, alone, case when bytes <= {CLAIM_BYTES} then more end
@@ -34,7 +34,7 @@ _BOUNDED_CLAIM = f"""
                     over (rows unbounded preceding) as bytes
       from """  # noqa: S608 - a number of ours
 _END_OF_BOUNDED = " c) c"
-#: Of `args` in a row of the answer; null: ask for the whole claim.
+#: The place of `args` in a row of the answer; if it is null, ask for the whole claim.
 ARGS_COLUMN = 5
 
 
@@ -49,7 +49,7 @@ def claim_jobs(
     floors: Mapping[int, int],
     kinds: list[str] | None = None,
 ) -> Call[list[Row]]:
-    """`kinds` None: those that the worker registered with. In a large claim rows lack args: see `whole_claim`."""
+    """`kinds` None: those that the worker registered with. Rows of a large claim lack args: see `whole_claim`."""
     priorities = sorted(floors, reverse=True)
     called = function(
         "claim_jobs",
@@ -69,16 +69,8 @@ def claim_jobs(
 def claim_named_jobs(
     worker_id: int, lane: str, job_ids: Sequence[int], *, request_id: UUID, kinds: list[str] | None = None
 ) -> Call[list[Row]]:
-    """As `claim_jobs`, of the jobs that messages have named."""
-    called = function(
-        "claim_named_jobs",
-        worker_id=worker_id,
-        lane=lane,
-        job_ids=list(job_ids),
-        kinds=kinds,
-        request_id=request_id,
-    )
-    return _claim(called)
+    """As `claim_jobs`, for the jobs that messages have named."""
+    return _claim(function("claim_named_jobs", locals()))
 
 
 def _claim(called: Function) -> Call[list[Row]]:
@@ -87,7 +79,7 @@ def _claim(called: Function) -> Call[list[Row]]:
 
 
 def whole_claim(claim: Call[list[Row]]) -> Call[list[Row]]:
-    """The attempts of a claim that has been committed, with all their args. Takes no locks, however large it is."""
+    """The attempts of a claim that has been committed, with all their args. Takes no locks, so it may be large."""
     called = claim.sql.removeprefix(_BOUNDED_CLAIM).removesuffix(_END_OF_BOUNDED)
     return replace(claim, sql=_WHOLE_CLAIM + called)
 
@@ -102,42 +94,25 @@ def claim_for_runner(
     request_id: UUID,
     alone: bool,
 ) -> Call[list[str | None]]:
-    """One JSON text per attempt. In a large claim the last ones are missing: see `whole_runner_claim`."""
-    called = function(
-        "claim_for_runner",
-        runner_id=runner_id,
-        owner=viewer.owner,
-        lane=lane,
-        limit=limit,
-        kinds=None if kinds is None else list(kinds),
-        request_id=request_id,
-        alone=alone,
-    )
-    return statement(_BOUNDED_RUNNER_CLAIM, called, decode=column, repeatable=True)  # by its request id
+    """One JSON text per attempt. The last ones of a large claim are null: see `whole_runner_claim`."""
+    return _runner_claim(function("claim_for_runner", locals(), owner=viewer.owner))
 
 
 def claim_apart(
     runner_id: int, viewer: Identity, lane: str, limit: int, *, kinds: Sequence[str] | None, request_id: UUID
 ) -> Call[list[str | None]]:
-    """Suspects, for a runner that has a process for each of them. As `claim_for_runner`."""
-    called = function(
-        "claim_apart",
-        runner_id=runner_id,
-        owner=viewer.owner,
-        lane=lane,
-        limit=limit,
-        kinds=None if kinds is None else list(kinds),
-        request_id=request_id,
-    )
-    return statement(_BOUNDED_RUNNER_CLAIM, called, decode=column, repeatable=True)  # by its request id
+    """As `claim_for_runner`, for suspects: the runner has a process for each of them."""
+    return _runner_claim(function("claim_apart", locals(), owner=viewer.owner))
 
 
-# As `_BOUNDED_CLAIM`; a job as the server describes it has some hundred bytes besides its args.
+# As `_BOUNDED_CLAIM`; a job as the server describes it has a few hundred bytes besides its args.
 RUNNER_CLAIM_BYTES = 1_000_000
-_BOUNDED_RUNNER_CLAIM = (
-    f"select case when sum(octet_length(r::text)) over (rows unbounded preceding) <= {RUNNER_CLAIM_BYTES} "  # noqa: S608 - a number of ours
-    "then r end from {} r"
-)
+
+
+def _runner_claim(called: Function) -> Call[list[str | None]]:
+    bytes_so_far = "sum(octet_length(r::text)) over (rows unbounded preceding)"
+    columns = f"case when {bytes_so_far} <= {RUNNER_CLAIM_BYTES} then r end"
+    return rows_of(called, columns, column, repeatable=True)  # by its request id
 
 
 def whole_runner_claim(claim: Call[list[str | None]]) -> Call[list[str]]:
@@ -147,9 +122,9 @@ def whole_runner_claim(claim: Call[list[str | None]]) -> Call[list[str]]:
 
 
 def live_claim(job_id: int, attempt_id: UUID) -> Call[Row | None]:
-    """The columns of an `Attempt`; None: it is gone."""
+    """The columns of an `Attempt`; None if it is gone."""
     return rows_of(
-        function("live_claim", job_id=job_id, attempt_id=attempt_id),
+        function("live_claim", locals()),
         "lane, job_id, attempt_id, token, number, kind, args, tenant, priority, seq, max_attempts, timeout_seconds, "
         "alone, more",
         lambda rows: rows[0] if rows else None,
@@ -161,26 +136,22 @@ def live_claim(job_id: int, attempt_id: UUID) -> Call[Row | None]:
 
 
 def start_attempts(job_ids: list[int], attempt_ids: list[UUID], ran_seconds: list[float]) -> Call[list[Row]]:
-    called = function("start_attempts", job_ids=job_ids, attempt_ids=attempt_ids, ran_seconds=ran_seconds)
-    return rows_of(called, "job_id, attempt_id", list, repeatable=True)
+    return rows_of(function("start_attempts", locals()), "job_id, attempt_id", list, repeatable=True)
 
 
 def check_attempts(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[Row]]:
-    """Rows of attempt_id, word (`stale` or `cancel`) and the seconds of grace left; none: all is well."""
-    called = function("check_attempts", job_ids=job_ids, attempt_ids=attempt_ids)
-    return rows_of(called, "attempt_id, word, grace_seconds", list, repeatable=True)
+    """Rows of attempt_id, word (`stale` or `cancel`) and the seconds of grace left; no rows if all is well."""
+    return rows_of(function("check_attempts", locals()), "attempt_id, word, grace_seconds", list, repeatable=True)
 
 
 def attempts_in_use(job_ids: list[int], attempt_ids: list[UUID]) -> Call[set[UUID]]:
     """Which of these attempts somebody else is changing right now."""
-    called = function("attempts_in_use", job_ids=job_ids, attempt_ids=attempt_ids)
-    return rows_of(called, "attempt_id", lambda rows: set(column(rows)), repeatable=True)
+    return rows_of(function("attempts_in_use", locals()), "attempt_id", lambda rows: set(column(rows)), repeatable=True)
 
 
 def runner_attempt(job_id: int, attempt_id: UUID, viewer: Identity) -> Call[str]:
     """`live` or `ended`. Raises NotFound, StaleAttempt, ForeignAttempt."""
-    called = function("runner_attempt", job_id=job_id, attempt_id=attempt_id, owner=viewer.owner, tenant=viewer.reach)
-    return value_of(called, repeatable=True)
+    return value_of(function("runner_attempt", locals(), owner=viewer.owner, tenant=viewer.reach), repeatable=True)
 
 
 def report_attempts(
@@ -189,30 +160,20 @@ def report_attempts(
     lines: Sequence[Sequence[Mapping[str, Any]] | None],
     progress: Sequence[Mapping[str, Any] | None],
 ) -> Call[list[UUID]]:
-    """Log lines and progress of many attempts; the stale ones. Not repeatable: lines would be there twice."""
-    called = function(
-        "report_attempts",
-        job_ids=job_ids,
-        attempt_ids=attempt_ids,
-        lines=As("jsonb[]", [None if some is None else stored_json(list(some)) for some in lines], each(seal_lines)),
-        progress=As("jsonb[]", [None if some is None else stored_json(some) for some in progress]),
-    )
+    """Write log lines and progress of many attempts; the stale ones. Not repeatable: lines would be there twice."""
+    called = function("report_attempts", locals(), lines=_texts(lines, each(seal_lines)), progress=_texts(progress))
     return rows_of(called, "attempt_id", column)
+
+
+def _texts(values: Sequence[Any], seal: Seal | None = None) -> As:
+    return As("jsonb[]", [None if value is None else stored_json(value) for value in values], seal)
 
 
 def start_as_runner(
     viewer: Identity, job_ids: list[int], attempt_ids: list[UUID], ran_seconds: list[float]
 ) -> Call[list[str]]:
     """A verdict for each: accepted, stale, forbidden or not_found."""
-    called = function(
-        "start_as_runner",
-        owner=viewer.owner,
-        tenant=viewer.reach,
-        job_ids=job_ids,
-        attempt_ids=attempt_ids,
-        ran_seconds=ran_seconds,
-    )
-    return _verdicts(called, len(job_ids))
+    return _verdicts(function("start_as_runner", locals(), owner=viewer.owner, tenant=viewer.reach), len(job_ids))
 
 
 def report_as_runner(
@@ -224,22 +185,20 @@ def report_as_runner(
     progress: Sequence[Mapping[str, Any] | None],
     offsets: list[int | None],
 ) -> Call[list[str]]:
-    """Log lines and progress of many attempts, repeatable by the offsets; a verdict for each as `start_as_runner`."""
+    """As `report_attempts`, but repeatable because of the offsets; a verdict for each as in `start_as_runner`."""
     called = function(
         "report_as_runner",
+        locals(),
         owner=viewer.owner,
         tenant=viewer.reach,
-        job_ids=job_ids,
-        attempt_ids=attempt_ids,
-        lines=As("jsonb[]", [None if some is None else stored_json(list(some)) for some in lines], each(seal_lines)),
-        progress=As("jsonb[]", [None if some is None else stored_json(some) for some in progress]),
-        offsets=offsets,
+        lines=_texts(lines, each(seal_lines)),
+        progress=_texts(progress),
     )
     return _verdicts(called, len(job_ids))
 
 
 def _verdicts(called: Function, count: int) -> Call[list[str]]:
-    """A verdict for each place; `accepted` where nothing else is said."""
+    """A verdict for each place; the answer has only those that are not `accepted`."""
 
     def decode(rows: Sequence[Row]) -> list[str]:
         verdicts = ["accepted"] * count
@@ -251,21 +210,14 @@ def _verdicts(called: Function, count: int) -> Call[list[str]]:
 
 
 def write_log(job_id: int, attempt_id: UUID, lines: Sequence[Mapping[str, Any]], offset: int | None) -> Call[bool]:
-    """False: the attempt is stale. With an offset it is safe to repeat."""
-    called = function(
-        "write_log",
-        job_id=job_id,
-        attempt_id=attempt_id,
-        lines=As("jsonb", stored_json(list(lines)), seal_lines),
-        offset=offset,
-    )
+    """False if the attempt is stale. With an offset it is safe to repeat."""
+    called = function("write_log", locals(), lines=As("jsonb", stored_json(lines), seal_lines))
     return value_of(called, repeatable=offset is not None)
 
 
 # Ends.
 
-
-#: Between the end of a job in a transaction of the user's and the commit.
+#: How long a user's transaction may be idle between the end of its job and the commit.
 COMMIT_SECONDS = 5
 _COMMIT_SOON = f"set_config('idle_in_transaction_session_timeout', '{COMMIT_SECONDS}s', true)"
 
@@ -277,9 +229,7 @@ def finish_attempts(columns: Sequence[list[Any] | None]) -> Call[list[Row]]:
 
 
 def finish_together(columns: Sequence[list[Any] | None]) -> Call[list[str]]:
-    """As `finish_attempts`, in a transaction of the caller's, as `finish_attempt` there: the attempts that were not
-    accepted.
-    """
+    """As `finish_attempts`, in a transaction of the caller's (see `finish_attempt`): the attempts that were refused."""
     return statement(
         f"select array(select cast(r.attempt_id as text) from {{}} r), {_COMMIT_SOON}",  # noqa: S608 - a number of ours
         _finish_attempts(columns),
@@ -304,8 +254,7 @@ def _finish_attempts(columns: Sequence[list[Any] | None]) -> Function:
 
 def note_refused_writes(job_ids: list[int], attempt_ids: list[UUID], write: str) -> Call[None]:
     """For the jobs' timelines. `write` is the name of the operation that came too late."""
-    called = function("note_refused_writes", job_ids=job_ids, attempt_ids=attempt_ids, write=write)
-    return value_of(called, nothing)
+    return value_of(function("note_refused_writes", locals()), nothing)
 
 
 def finish_attempt(
@@ -320,8 +269,8 @@ def finish_attempt(
 ) -> Call[str]:
     """accepted, already or stale. `result`, `error` and `errors` are JSON text.
 
-    `in_transaction`: of the caller's, which must be committed now. From here on it holds locks that others need, so the
-    server ends it when its client falls silent.
+    `in_transaction`: in one of the caller's, which must be committed now. From here on it holds locks that others need,
+    so the server ends it when its client falls silent.
     """
     called = function(
         "finish_attempt",
@@ -334,11 +283,7 @@ def finish_attempt(
     )
     if not in_transaction:
         return value_of(called, repeatable=True)
-    return statement(
-        f"select {{}}, {_COMMIT_SOON}",
-        called,
-        decode=scalar,
-    )
+    return statement(f"select {{}}, {_COMMIT_SOON}", called, decode=scalar)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,16 +332,14 @@ class AttemptEnd:
 
     attempt_id: UUID
     is_final: bool  # it was the job's end
-    asked: str  # as what it ended: failed, quarantined …
-    next_seconds: float | None  # in so long the job runs again
+    asked: str  # what it ended as: failed, quarantined …
+    next_seconds: float | None  # until the job runs again
 
 
 def attempt_ends(job_ids: list[int], attempt_ids: list[UUID]) -> Call[list[AttemptEnd]]:
-    called = function("attempt_ends", job_ids=job_ids, attempt_ids=attempt_ids)
-    return rows_of(called, "attempt_id, is_final, asked, next_seconds", tuples(AttemptEnd), repeatable=True)
+    return tuples_of(AttemptEnd, function("attempt_ends", locals()))
 
 
 def crash_attempt(job_id: int, attempt_id: UUID, error: str | None) -> Call[str]:
     """`error` is JSON text. Answers accepted, already or stale."""
-    called = function("crash_attempt", job_id=job_id, attempt_id=attempt_id, error=As("jsonb", error, seal_error))
-    return value_of(called, repeatable=True)
+    return value_of(function("crash_attempt", locals(), error=As("jsonb", error, seal_error)), repeatable=True)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fenceline.database.call import As, Call, Function, function, rows_of
@@ -27,65 +27,31 @@ def enqueued(rows: Sequence[Row]) -> Enqueued:
 def enqueue(
     kind: str, args: str, options: str, *, actor: str | None, defaults: str | None, repeatable: bool
 ) -> Call[Enqueued]:
-    """Args, options and defaults are JSON text."""
-    return _enqueue(
-        function(
-            "enqueue",
-            kind=kind,
-            args=As("json", args, seal_json),
-            options=As("json", options),
-            actor=actor,
-            defaults=As("json", defaults),
-        ),
-        "job_id, created",
-        enqueued,
-        repeatable=repeatable,
-    )
+    """`args`, `options` and `defaults` are JSON text."""
+    given = _given(kind, As("json", args, seal_json), options, actor, defaults)
+    return _enqueue(function("enqueue", given), "job_id, created", enqueued, repeatable=repeatable)
 
 
 def enqueue_many(
-    kind: str, args: list[str], options: str, *, actor: str | None, defaults: str | None, repeatable: bool
-) -> Call[list[tuple[int, bool]]]:
-    """As `enqueue`, with the answers as plain pairs: there may be tens of thousands."""
-    return _enqueue(
-        function("enqueue_many", **_of_many(kind, args, options, actor=actor, defaults=defaults)),
-        "job_ids, created",
-        _pairs,
-        repeatable=repeatable,
-    )
-
-
-def enqueue_each(
     kind: str,
     args: list[str],
-    own_options: list[str],
     options: str,
+    own_options: list[str] | None = None,
     *,
     actor: str | None,
     defaults: str | None,
     repeatable: bool,
 ) -> Call[list[tuple[int, bool]]]:
-    """As `enqueue_many`; each job has options of its own beside those of all."""
-    return _enqueue(
-        function(
-            "enqueue_each",
-            each=As("json[]", own_options),
-            **_of_many(kind, args, options, actor=actor, defaults=defaults),
-        ),
-        "job_ids, created",
-        _pairs,
-        repeatable=repeatable,
+    """As `enqueue`, answered with plain pairs: there may be tens of thousands. `own_options`: options of each single
+    job, in addition to those of all.
+    """
+    given = _given(kind, As("json[]", args, each(seal_json)), options, actor, defaults)
+    called = (
+        function("enqueue_many", given)
+        if own_options is None
+        else function("enqueue_each", given, each=As("json[]", own_options))
     )
-
-
-def _of_many(kind: str, args: list[str], options: str, *, actor: str | None, defaults: str | None) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "args": As("json[]", args, each(seal_json)),
-        "options": As("json", options),
-        "actor": actor,
-        "defaults": As("json", defaults),
-    }
+    return _enqueue(called, "job_ids, created", _pairs, repeatable=repeatable)
 
 
 def job_spec(kind: str, args: str, options: str, defaults: str | None, **more: Any) -> dict[str, Any]:
@@ -103,10 +69,21 @@ def enqueue_jobs(specs: Sequence[Mapping[str, Any]], *, actor: str | None) -> Ca
     )
 
 
+def _given(kind: str, args: As, options: str, actor: str | None, defaults: str | None) -> dict[str, Any]:
+    """What every enqueue says of its jobs."""
+    return {
+        "kind": kind,
+        "args": args,
+        "options": As("json", options),
+        "actor": actor,
+        "defaults": As("json", defaults),
+    }
+
+
 def _enqueue(
     called: Function, columns: str, decode: Callable[[Sequence[Row]], T], *, repeatable: bool = False
 ) -> Call[T]:
-    return replace(rows_of(called, columns, decode, repeatable=repeatable), makes_jobs=True)
+    return rows_of(called, columns, decode, repeatable=repeatable, makes_jobs=True)
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[int, bool]]:
@@ -118,7 +95,9 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[int, bool]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """An enqueue over HTTP; args, options and defaults are JSON text. `created_by`: who asks sees only this actor's."""
+    """An enqueue over HTTP; args, options and defaults are JSON text. `created_by`: the caller sees only this actor's
+    jobs.
+    """
 
     kind: str
     args: str
@@ -147,18 +126,11 @@ def submitted(rows: Sequence[Row]) -> Submitted:
 
 
 def submit_job(asked: Submission, *, repeatable: bool) -> Call[Submitted]:
-    given = {
-        "kind": asked.kind,
-        "args": As("json", asked.args, seal_json),
-        "options": As("json", asked.options),
-        "actor": asked.actor,
-        "defaults": As("json", asked.defaults),
-        "tenant": asked.tenant,
-    }
+    given = _given(asked.kind, As("json", asked.args, seal_json), asked.options, asked.actor, asked.defaults)
     called = (
-        function("submit_job", **given)
+        function("submit_job", given, tenant=asked.tenant)
         if asked.created_by is None
-        else function("submit_visible_job", **given, created_by=asked.created_by)
+        else function("submit_visible_job", given, tenant=asked.tenant, created_by=asked.created_by)
     )
     return rows_of(called, SUBMITTED, submitted, repeatable=repeatable)
 

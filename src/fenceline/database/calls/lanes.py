@@ -1,13 +1,12 @@
-"""Lanes: their settings, what waits in them, and what of them a worker or runner has to know."""
+"""Lanes: their settings, what waits in them, and what a worker or runner has to know about them."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.call import As, Call, function, rows_of, statement, value_of
-from fenceline.database.decoding import Row, nothing, records, tuples
+from fenceline.database.call import As, Call, function, jsonb, rows_of, statement, tuples_of, value_of
+from fenceline.database.decoding import nothing, records
 from fenceline.model.identity import Identity
 from fenceline.model.job import Lane
 
@@ -15,10 +14,10 @@ from fenceline.model.job import Lane
 def describe_lanes(
     name: str | None = None, tenant: str | None = None, *, without: Sequence[str] = ()
 ) -> Call[list[Lane]]:
-    """What is measured is of that tenant only; None: of all. `without`: fields that are left out of the JSON."""
+    """Figures are those of one tenant, or of all. `without`: fields to leave out of the JSON."""
     return statement(
         "select r - {} from {} r",
-        As("text[]", list(without)),
+        As("text[]", without),
         function("describe_lanes", name=name, tenant=tenant),
         decode=records(Lane),
         repeatable=True,
@@ -33,38 +32,25 @@ def set_lane(
     create: bool | None,
     actor_tenant: str | None = None,
 ) -> Call[None]:
-    """`create` True: it must be new, False: it must be there, None: either."""
-    called = function(
-        "set_lane",
-        name=name,
-        changes=As("jsonb", json.dumps(dict(changes))),
-        actor=actor,
-        create=create,
-        actor_tenant=actor_tenant,
-    )
-    return value_of(called, nothing, repeatable=create is not True)
+    """`create`: whether it must be new (True) or must exist (False); None: either."""
+    return value_of(function("set_lane", locals(), changes=jsonb(changes)), nothing, repeatable=create is not True)
 
 
 def delete_lane(name: str, *, actor: str | None, actor_tenant: str | None = None) -> Call[None]:
-    return value_of(function("delete_lane", name=name, actor=actor, actor_tenant=actor_tenant), nothing)
+    return value_of(function("delete_lane", locals()), nothing)
 
 
 def depth(lane: str | None = None, tenant: str | None = None) -> Call[int]:
-    return value_of(function("depth", lane=lane, tenant=tenant), repeatable=True)
+    return value_of(function("depth", locals()), repeatable=True)
 
 
 def lane_rates(seconds: float, tenant: str | None = None) -> Call[dict[str, float]]:
-    called = function("lane_rates", seconds=seconds, tenant=tenant)
-    return rows_of(called, "lane, per_second", _by_lane, repeatable=True)
+    return rows_of(function("lane_rates", locals()), "lane, per_second", dict, repeatable=True)
 
 
 def rate_pauses(lanes: list[str]) -> Call[dict[str, float]]:
-    """In how many seconds each lane's rate limit allows the next claim; lanes without one are left out."""
-    return rows_of(function("rate_pauses", lanes=lanes), "lane, seconds", _by_lane, repeatable=True)
-
-
-def _by_lane(rows: Sequence[Row]) -> dict[str, float]:
-    return {lane: value for lane, value in rows}  # noqa: C416 - rows are of the driver's own type
+    """In how many seconds each lane's rate limit allows the next claim; lanes without a limit are left out."""
+    return rows_of(function("rate_pauses", locals()), "lane, seconds", dict, repeatable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +67,7 @@ class LaneForWorker:
 
 
 def worker_lanes(lanes: list[str] | None, worker_id: int) -> Call[list[LaneForWorker]]:
-    return rows_of(
-        function("worker_lanes", lanes=lanes, worker_id=worker_id),
-        "name, slots, poll_interval_ms, enabled, limited, suspects, ready, wanted, expected",
-        tuples(LaneForWorker),
-        repeatable=True,
-    )
+    return tuples_of(LaneForWorker, function("worker_lanes", locals()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +88,4 @@ class LaneForRunner:
 def runner_lanes(
     runner_id: int, viewer: Identity, lanes: Sequence[str] | None, request_id: UUID
 ) -> Call[list[LaneForRunner]]:
-    called = function(
-        "runner_lanes",
-        runner_id=runner_id,
-        owner=viewer.owner,
-        lanes=None if lanes is None else list(lanes),
-        request_id=request_id,
-    )
-    return rows_of(called, "name, request_id, plain, suspects, idle, answered", tuples(LaneForRunner), repeatable=True)
+    return tuples_of(LaneForRunner, function("runner_lanes", locals(), owner=viewer.owner))

@@ -10,28 +10,19 @@ from fenceline.database.decoding import Row, json_value
 def take_outside_lock(
     namespace: str, name: str, *, tenant: str, owner: str, holding: Sequence[str], lease_seconds: float, actor: str
 ) -> Call[int | None]:
-    """The fencing token, or None: the block waits."""
-    called = function(
-        "take_outside_lock",
-        tenant=tenant,
-        namespace=namespace,
-        name=name,
-        owner=UUID(owner),
-        holding=[UUID(block) for block in holding],
-        lease_seconds=lease_seconds,
-        actor=actor,
-    )
+    """The fencing token; None if the block must wait."""
+    called = function("take_outside_lock", locals(), owner=UUID(owner), holding=[UUID(block) for block in holding])
     return value_of(called, repeatable=True)
 
 
 def keep_outside_locks(owners: Sequence[str]) -> Call[dict[str, str]]:
-    """Those that were not renewed, and why: `lost` or `busy`."""
+    """The owners whose locks were not renewed, and why: `lost` or `busy`."""
     called = function("keep_outside_locks", owners=[UUID(owner) for owner in owners])
     return rows_of(called, "r.owner, r.word", lambda rows: {str(row[0]): row[1] for row in rows}, repeatable=True)
 
 
 def release_outside_lock(owner: str) -> Call[tuple[bool, str | None]]:
-    """Whether the block still had its lease, and the block that is next in line."""
+    """Whether the block still had its lease, and which block is next in line."""
 
     def decode(rows: Sequence[Row]) -> tuple[bool, str | None]:
         answer = json_value(rows)

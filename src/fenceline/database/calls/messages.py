@@ -1,4 +1,4 @@
-"""Lanes that a backend delivers: which they are, and the messages that are to be sent for their jobs."""
+"""Lanes that a backend delivers, and the messages to send for their jobs."""
 
 from collections.abc import Sequence
 
@@ -7,12 +7,12 @@ from fenceline.database.decoding import Row, nothing, scalar
 
 
 def declare_delivery(lanes: Sequence[str], delivery: str) -> Call[None]:
-    """Have `delivery` deliver the lanes of which nobody has said anything else."""
-    return value_of(function("declare_delivery", lanes=list(lanes), delivery=delivery), nothing, repeatable=True)
+    """Have `delivery` deliver those of the lanes that have no delivery yet."""
+    return value_of(function("declare_delivery", locals()), nothing, repeatable=True)
 
 
 def lane_deliveries() -> Call[dict[str, str]]:
-    """The lanes that a backend delivers, and which."""
+    """The lanes that a backend delivers, and which backend."""
     return rows_of(function("lane_deliveries"), "lane, delivery", dict, repeatable=True)
 
 
@@ -23,22 +23,15 @@ def take_messages(
     worker_id: int | None = None,
     wait_seconds: float | None = None,
 ) -> Call[list[Row]]:
-    """What is to be sent now: rows of job id, lane, priority and seq. They count as sent."""
-    called = function(
-        "take_messages",
-        delivery=delivery,
-        lanes=None if lanes is None else list(lanes),
-        worker_id=worker_id,
-        wait_seconds=wait_seconds,
-    )
+    """What to send now: rows of job id, lane, priority and seq. They count as sent."""
+    called = function("take_messages", locals())
     return rows_of(called, "job_id, lane, priority, seq", list, repeatable=True)  # what was not sent is sent later
 
 
-def name_messages(job_ids: Sequence[int], names: Sequence[str]) -> Call[None]:
-    called = function("name_messages", job_ids=list(job_ids), backend_job_ids=list(names))
-    return value_of(called, nothing, repeatable=True)
+def name_messages(job_ids: Sequence[int], backend_job_ids: Sequence[str]) -> Call[None]:
+    return value_of(function("name_messages", locals()), nothing, repeatable=True)
 
 
 def queued_lane(job_id: int) -> Call[str | None]:
-    """The lane that a job waits in; None: it is claimed, gone, or not claimable."""
-    return value_of(function("queued_lane", job_id=job_id), scalar, repeatable=True)
+    """The lane that a job waits in; None if it is claimed, gone or not claimable."""
+    return value_of(function("queued_lane", locals()), scalar, repeatable=True)

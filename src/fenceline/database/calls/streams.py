@@ -1,4 +1,4 @@
-"""Watching jobs live: those that are followed, and the journal of everything that happens."""
+"""Watching jobs live: the jobs that somebody follows, and the journal of everything that happens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from datetime import datetime
 
 from pydantic_core import from_json
 
-from fenceline.database.call import Call, function, rows_of, value_of
-from fenceline.database.decoding import Row, tuples
+from fenceline.database.call import Call, function, rows_of, tuples_of, value_of
+from fenceline.database.decoding import Row
 
 #: The notification that something about followed jobs has changed: ids joined by commas.
 CHANGED = "fenceline_changed"
@@ -57,24 +57,19 @@ class JournalRow:
 
 def follow_jobs(job_ids: list[int], seconds: float) -> Call[str]:
     """The number of the transaction that did it, for `is_settled`."""
-    return value_of(function("follow_jobs", job_ids=job_ids, seconds=seconds), repeatable=True)
+    return value_of(function("follow_jobs", locals()), repeatable=True)
 
 
 def is_settled(transaction: str) -> Call[bool]:
-    return value_of(function("is_settled", transaction=transaction), repeatable=True)
+    return value_of(function("is_settled", locals()), repeatable=True)
 
 
 def followed_stamps(job_ids: list[int]) -> Call[dict[int, int]]:
-    return rows_of(
-        function("followed_stamps", job_ids=job_ids),
-        "job_id, stamp",
-        lambda rows: {row[0]: row[1] for row in rows},
-        repeatable=True,
-    )
+    return rows_of(function("followed_stamps", locals()), "job_id, stamp", dict, repeatable=True)
 
 
 def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[FollowedJob]]:
-    """`after`: per job the token and line of the last log line that is known."""
+    """`after`: per job, the token and line of the last log line that the caller has."""
     called = function(
         "followed_jobs",
         job_ids=list(after),
@@ -86,9 +81,8 @@ def followed_jobs(after: dict[int, tuple[int, int]], limit: int) -> Call[list[Fo
 
 
 def followed_states(job_ids: list[int], max_bytes: int) -> Call[list[FollowedJob]]:
-    """Without log lines; values that are longer are cut."""
-    called = function("followed_states", job_ids=job_ids, max_bytes=max_bytes)
-    return rows_of(called, _FOLLOWED, _decode_followed, repeatable=True)
+    """Without log lines; values longer than `max_bytes` are cut."""
+    return rows_of(function("followed_states", locals()), _FOLLOWED, _decode_followed, repeatable=True)
 
 
 _FOLLOWED = "job_id, stamp, job, status, progress, status_version, progress_version, lines"
@@ -99,17 +93,12 @@ def _decode_followed(rows: Sequence[Row]) -> list[FollowedJob]:
 
 
 def journal_place(after: int | None) -> Call[int | None]:
-    """Where to read on; None when something after that is gone."""
-    return value_of(function("journal_place", after=after), repeatable=True)
+    """Where to read on; None if something after that is gone."""
+    return value_of(function("journal_place", locals()), repeatable=True)
 
 
 def read_journal(after: int, limit: int) -> Call[list[JournalRow]]:
-    return rows_of(
-        function("read_journal", after=after, limit=limit),
-        "place, job_id, at, token, first_line, last_line",
-        tuples(JournalRow),
-        repeatable=True,
-    )
+    return tuples_of(JournalRow, function("read_journal", locals()))
 
 
 def journal_lines(rows_of_lines: Sequence[JournalRow]) -> Call[dict[int, list[LineText]]]:

@@ -1,4 +1,4 @@
-"""Who may do what over HTTP: tokens, sessions of people in browsers, and roles."""
+"""Who may do what over HTTP: tokens, browser sessions and roles."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -39,17 +39,17 @@ def _session(session_hash: bytes | Sql) -> Function:
 
 
 def identify_token(token_hash: bytes) -> Call[Identity | None]:
-    """Who a token speaks for; None: it is not valid."""
+    """Who a token speaks for; None if it is not valid."""
     return rows_of(_token(token_hash), _IDENTITY, _first_identity, repeatable=True)
 
 
 def identify_session(session_hash: bytes) -> Call[Identity | None]:
-    """The same of a session of somebody in a browser."""
+    """Who a browser session speaks for."""
     return rows_of(_session(session_hash), _IDENTITY, _first_identity, repeatable=True)
 
 
 def identify_all(hashes: list[bytes]) -> Call[dict[bytes, Identity]]:
-    """Who each of these tokens and sessions speaks for now; one that is not valid is left out."""
+    """Who each of these tokens and sessions speaks for now; those that are not valid are left out."""
     return statement(
         "select h, {} from unnest({}) h cross join lateral (select * from {} union all select * from {}) i",
         Sql(_IDENTITY),
@@ -73,7 +73,7 @@ def create_token(
 ) -> Call[dict[str, Any]]:
     """`expires_at` None: after the setting token_seconds.
 
-    `granter`: who asks for it over HTTP; None: whoever may write to the database itself.
+    `granter`: who asks for it over HTTP; None means somebody with access to the database itself.
     """
     ends = "infinity" if expires_at == "never" else expires_at and expires_at.isoformat()
     may_give = None if granter is None else granter.permissions | (set() if granter.own_jobs else {"jobs:read_all"})
@@ -99,13 +99,7 @@ def rotate_token(token_hash: bytes, new_hash: bytes, *, overlap_seconds: float) 
 def bind_token(
     token_id: int, *, lanes: Sequence[str] | None, kinds: Sequence[str] | None, actor: str | None
 ) -> Call[dict[str, Any]]:
-    called = function(
-        "bind_token",
-        id=token_id,
-        lanes=None if lanes is None else list(lanes),
-        kinds=None if kinds is None else list(kinds),
-        actor=actor,
-    )
+    called = function("bind_token", id=token_id, lanes=lanes, kinds=kinds, actor=actor)
     return value_of(called, json_value, repeatable=True)
 
 
@@ -116,8 +110,7 @@ def bootstrap_token(token_hash: bytes) -> Call[bool]:
 def list_tokens(
     *, tenant: str | None, limit: int = 100, cursor: int | None = None, valid: bool | None = None
 ) -> Call[list[dict[str, Any]]]:
-    called = function("list_tokens", tenant=tenant, limit=limit, cursor=cursor, valid=valid)
-    return value_of(called, json_values, repeatable=True)
+    return value_of(function("list_tokens", locals()), json_values, repeatable=True)
 
 
 def revoke_token(token_id: int, *, actor: str | None, tenant: str | None) -> Call[dict[str, Any]]:
@@ -137,7 +130,7 @@ def open_session(
     code_hash: bytes | None = None,
     foreign: Identity | None = None,
 ) -> Call[datetime | None]:
-    """When the session expires; None when what was shown is not valid. `foreign`: whom an identity provider named."""
+    """When the session expires; None if the token or code is not valid. `foreign`: whom an identity provider named."""
     called = function(
         "open_session",
         hash=session_hash,
@@ -156,7 +149,7 @@ def close_session(session_hash: bytes) -> Call[None]:
 
 
 def list_roles(name: str | None = None) -> Call[list[dict[str, Any]]]:
-    return value_of(function("list_roles", name=name), json_values, repeatable=True)
+    return value_of(function("list_roles", locals()), json_values, repeatable=True)
 
 
 def set_role(

@@ -1,4 +1,4 @@
-"""What keeps a queue going: maintenance, which workers and servers take turns at, and what is past its retention."""
+"""What keeps a queue going: maintenance, which workers and servers do in turns, and the end of retention."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from fenceline.database.decoding import Row, json_value, nothing
 
 @dataclass(frozen=True, slots=True)
 class Maintained:
-    """That it was our turn, in how many seconds the next timer or schedule is due, how many schedules are now, whether
-    tenants have limits, and which parts somebody's open transaction has held up.
+    """What a run found: the seconds until the next timer or schedule is due, how many schedules are due now, whether
+    tenants have limits, and which parts were held up by somebody's open transaction.
     """
 
     next_seconds: float | None
@@ -20,7 +20,7 @@ class Maintained:
 
 
 def maintain(*, interval_seconds: float) -> Call[Maintained | None]:
-    """Do the fleet's maintenance unless somebody has within the interval (None)."""
+    """Do the fleet's maintenance, unless somebody has done it within the interval (None)."""
 
     def decode(rows: Sequence[Row]) -> Maintained | None:
         done = json_value(rows)
@@ -37,13 +37,13 @@ def sweep() -> Call[int]:
 
 
 def count_tenants() -> Call[None]:
-    """Count the unfinished jobs of tenants, unless somebody has within the last second."""
+    """Count the unfinished jobs of tenants, unless somebody has done so within the last second."""
     return value_of(function("count_tenants"), nothing, repeatable=True)
 
 
 def tidy_up(*, interval_seconds: float) -> Call[bool]:
-    """Forget what only had to be remembered for a while, unless somebody has within the interval (False)."""
-    return value_of(function("tidy_up", interval_seconds=interval_seconds), repeatable=True)
+    """Delete what was only to be kept for a while, unless somebody has done so within the interval (False)."""
+    return value_of(function("tidy_up", locals()), repeatable=True)
 
 
 def create_partitions() -> Call[int]:
@@ -52,29 +52,29 @@ def create_partitions() -> Call[int]:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """How many jobs (None: somebody else is at it), and whether the same call again has more to do."""
+    """How many jobs (None: somebody else is at it), and whether a second call would find more."""
 
     jobs: int | None
     more: bool
 
 
 def prune_some(limit: int) -> Call[Forgotten]:
-    """By hand, what workers do by themselves in smaller steps."""
-    return _forget(function("prune_some", limit=limit))
+    """By hand; workers do the same in smaller steps."""
+    return _forget(function("prune_some", locals()))
 
 
 def drop_days(limit: int) -> Call[Forgotten]:
-    """Drop a day in which everything is past its retention; of a day with many logs, some of them."""
-    return _forget(function("drop_days", limit=limit))
+    """Drop a day in which everything is past its retention; if it has many logs, only some of them."""
+    return _forget(function("drop_days", locals()))
 
 
 def jobs_to_forget(limit: int) -> Call[list[int]]:
-    return value_of(function("jobs_to_forget", limit=limit), repeatable=True)
+    return value_of(function("jobs_to_forget", locals()), repeatable=True)
 
 
 def forget_finished(job_ids: list[int], limit: int) -> Call[Forgotten]:
-    """Forget those that are past their retention; of chatty ones, some log lines."""
-    return _forget(function("forget_finished", job_ids=job_ids, limit=limit))
+    """Delete those that are past their retention; if they have many log lines, some of those first."""
+    return _forget(function("forget_finished", locals()))
 
 
 def _forget(called: Function) -> Call[Forgotten]:

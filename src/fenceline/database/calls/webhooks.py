@@ -1,13 +1,12 @@
 """Webhooks: triggers, which enqueue jobs when somebody calls, and hooks, which are called when jobs end."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fenceline.database.call import As, Call, function, rows_of, value_of
+from fenceline.database.call import As, Call, function, jsonb, rows_of, tuples_of, value_of
 from fenceline.database.calls.enqueue import SUBMITTED, Submitted, submitted
-from fenceline.database.decoding import column, json_value, nothing, tuples
+from fenceline.database.decoding import column, json_value, nothing
 from fenceline.model.identity import Identity
 from fenceline.model.sealed import seal_json, seal_text
 
@@ -18,14 +17,14 @@ LANE = "webhooks"
 
 def triggers(tenant: str | None, name: str | None = None) -> Call[list[str]]:
     """Each as JSON text."""
-    return rows_of(function("triggers", tenant=tenant, name=name), "r", column, repeatable=True)
+    return rows_of(function("triggers", locals()), "r", column, repeatable=True)
 
 
 def create_trigger(name: str, settings: Mapping[str, Any], secret: str, viewer: Identity) -> Call[str]:
     called = function(
         "create_trigger",
         name=name,
-        settings=As("jsonb", json.dumps(dict(settings))),
+        settings=jsonb(settings),
         secret=As("text", secret, seal_text),
         tenant=viewer.tenant,
         actor=viewer.actor,
@@ -52,17 +51,11 @@ class TriggerKey:
 
 
 def trigger_keys(name: str) -> Call[list[TriggerKey]]:
-    return rows_of(
-        function("trigger_keys", name=name),
-        "tenant, kind, scheme, secret, window_seconds, idempotency_header, dedupe_header, now",
-        tuples(TriggerKey),
-        repeatable=True,
-    )
+    return tuples_of(TriggerKey, function("trigger_keys", locals()))
 
 
 def trigger_args(name: str, tenant: str, body: str) -> Call[dict[str, Any]]:
-    called = function("trigger_args", name=name, tenant=tenant, body=As("jsonb", body))
-    return value_of(called, json_value, repeatable=True)
+    return value_of(function("trigger_args", locals(), body=As("jsonb", body)), json_value, repeatable=True)
 
 
 def fire_trigger(
@@ -75,22 +68,13 @@ def fire_trigger(
     dedupe_key: str | None,
     defaults: str | None,
 ) -> Call[Submitted]:
-    called = function(
-        "fire_trigger",
-        name=name,
-        tenant=tenant,
-        signature=signature,
-        args=As("json", args, seal_json),
-        idempotency_key=idempotency_key,
-        dedupe_key=dedupe_key,
-        defaults=As("json", defaults),
-    )
+    called = function("fire_trigger", locals(), args=As("json", args, seal_json), defaults=As("json", defaults))
     return rows_of(called, SUBMITTED, submitted)
 
 
 def hooks(tenant: str | None) -> Call[list[str]]:
     """Each as JSON text."""
-    return rows_of(function("hooks", tenant=tenant), "r", column, repeatable=True)
+    return rows_of(function("hooks", locals()), "r", column, repeatable=True)
 
 
 def create_hook(
@@ -98,11 +82,9 @@ def create_hook(
 ) -> Call[str]:
     called = function(
         "create_hook",
-        url=url,
+        locals(),
         secret=As("text", secret, seal_text),
         tenant=viewer.tenant,
-        kinds=kinds,
-        statuses=statuses,
         actor=viewer.actor,
     )
     return value_of(called)
@@ -122,15 +104,7 @@ def rotate_secret(
     hook_id: int | None = None,
 ) -> Call[str]:
     """Of a trigger, or of a hook."""
-    called = function(
-        "rotate_secret",
-        trigger=trigger,
-        hook_id=hook_id,
-        tenant=tenant,
-        secret=As("text", secret, seal_text),
-        overlap_seconds=overlap_seconds,
-        actor=viewer.actor,
-    )
+    called = function("rotate_secret", locals(), secret=As("text", secret, seal_text), actor=viewer.actor)
     return value_of(called)
 
 
@@ -140,7 +114,7 @@ def has_webhooks() -> Call[bool]:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Where to send what; `body` is None when the job is gone."""
+    """Where to send what; `body` is None if the job is gone."""
 
     url: str
     secrets: tuple[str, ...]  # one, or two while an old one is still valid
@@ -149,7 +123,7 @@ class Delivery:
 
 def webhook_delivery(hook_id: int, job_id: int, tenant: str) -> Call[Delivery | None]:
     return rows_of(
-        function("webhook_delivery", hook_id=hook_id, job_id=job_id, tenant=tenant),
+        function("webhook_delivery", locals()),
         "url, secret, body",
         lambda rows: Delivery(rows[0][0], tuple(row[1] for row in rows), rows[0][2]) if rows else None,
         repeatable=True,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from fenceline.database.call import As, Call, Function, Sql, function, rows_of, statement, value_of
+from fenceline.database.call import As, Call, Function, Sql, function, jsonb, rows_of, statement, value_of
 from fenceline.database.decoding import Row, json_value, nothing, records, tuples
 from fenceline.model.identity import Identity
 from fenceline.model.json_text import stored_json
@@ -14,7 +14,7 @@ from fenceline.model.records import WorkerRecord
 
 
 def declare_kinds(kinds: Mapping[str, Mapping[str, Any]]) -> Call[None]:
-    return value_of(function("declare_kinds", kinds=As("jsonb", json.dumps(kinds))), nothing, repeatable=True)
+    return value_of(function("declare_kinds", kinds=jsonb(kinds)), nothing, repeatable=True)
 
 
 def register_worker(
@@ -30,19 +30,8 @@ def register_worker(
     labels: Mapping[str, str] | None = None,
     signatures: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Call[int]:
-    """`tells_starts`: the worker tells of last attempts before their handlers run. `signatures`: what they take."""
-    called = _registration(
-        name=name,
-        lease_seconds=lease_seconds,
-        kinds=kinds,
-        lanes=lanes,
-        host=host,
-        pid=pid,
-        version=version,
-        labels=labels or None,
-        tells_starts=tells_starts,
-        signatures=signatures,
-    )
+    """`tells_starts`: it reports last attempts before their handlers run. `signatures`: the args that handlers take."""
+    called = _registration(**locals() | {"labels": labels or None})
     return value_of(called, repeatable=True)  # a worker registered twice is one that never claims
 
 
@@ -75,12 +64,11 @@ def register_runner(
         tells_starts=tells_starts,
         signatures=signatures,
     )
-    offline = function("offline_seconds", lanes=None if lanes is None else list(lanes), default=silent_seconds)
     return statement(
         "select {}, s.lease from (select coalesce({}, {}) as lease) s",
         called,
         As("double precision", lease_seconds),
-        offline,
+        function("offline_seconds", lanes=lanes, default=silent_seconds),
         decode=lambda rows: rows[0],
         repeatable=True,  # a runner registered twice is one that never claims
     )
@@ -88,29 +76,20 @@ def register_runner(
 
 def _registration(
     *,
-    kinds: Sequence[str] | None,
-    lanes: Sequence[str] | None,
     labels: Mapping[str, str] | None,
     tells_starts: bool,
     signatures: Mapping[str, Mapping[str, Any]] | None,
-    **more: Any,
+    **settings: Any,
 ) -> Function:
-    registered = function(
-        "register_worker",
-        kinds=None if kinds is None else list(kinds),
-        lanes=None if lanes is None else list(lanes),
-        labels=As("jsonb", None if labels is None else json.dumps(dict(labels))),
-        **more,
-    )
+    registered = function("register_worker", settings, labels=jsonb(labels))
     if signatures:
-        told = As("jsonb", json.dumps(signatures))
-        registered = function("declare_signatures", worker_id=registered, signatures=told)
+        registered = function("declare_signatures", worker_id=registered, signatures=jsonb(signatures))
     return function("promise_starts", worker_id=registered) if tells_starts else registered
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseNotice:
-    """What a heartbeat has to say: `lost` or `busy` about a worker, `cancel` or `stale` about an attempt."""
+    """The answer to a heartbeat: `lost` or `busy` about a worker, `cancel` or `stale` about an attempt."""
 
     worker_id: int
     attempt_id: UUID | None
@@ -118,44 +97,30 @@ class LeaseNotice:
 
 
 def heartbeat(worker_ids: list[int]) -> Call[list[LeaseNotice]]:
-    return rows_of(
-        function("heartbeat", worker_ids=worker_ids),
-        "worker_id, attempt_id, word",
-        tuples(LeaseNotice),
-        repeatable=True,
-    )
+    return _notices(function("heartbeat", locals()))
 
 
 def keep_leases(worker_ids: list[int], blocked: Mapping[int, Mapping[str, Any]]) -> Call[list[LeaseNotice]]:
-    """`blocked`: by worker, for how many `seconds` its loop has not turned, and whose handler (`job_id`) was on it."""
-    called = function(
-        "keep_leases", worker_ids=worker_ids, blocked=As("jsonb", json.dumps(blocked) if blocked else None)
-    )
+    """`blocked`: by worker, for how many `seconds` its event loop has been blocked, and by whose handler (`job_id`)."""
+    return _notices(function("keep_leases", locals(), blocked=jsonb(blocked or None)))
+
+
+def _notices(called: Function) -> Call[list[LeaseNotice]]:
     return rows_of(called, "worker_id, attempt_id, word", tuples(LeaseNotice), repeatable=True)
 
 
 def runner_heartbeat(runner_id: int, viewer: Identity, held: Sequence[UUID] | None) -> Call[str]:
     """The answer as JSON text. Raises UnknownRunner, WorkerLost."""
-    called = function(
-        "runner_heartbeat", runner_id=runner_id, owner=viewer.owner, held=None if held is None else list(held)
-    )
-    return value_of(called, repeatable=True)
+    return value_of(function("runner_heartbeat", locals(), owner=viewer.owner), repeatable=True)
 
 
 def await_jobs(runner_id: int, viewer: Identity, lanes: Sequence[str] | None, wait_seconds: float) -> Call[list[str]]:
-    called = function(
-        "await_jobs",
-        runner_id=runner_id,
-        owner=viewer.owner,
-        lanes=None if lanes is None else list(lanes),
-        wait_seconds=wait_seconds,
-    )
-    return value_of(called, repeatable=True)
+    return value_of(function("await_jobs", locals(), owner=viewer.owner), repeatable=True)
 
 
 def stop_worker(worker_id: int, fail_kinds: Sequence[str], owner: Identity | None = None) -> Call[int]:
     """`owner`: of a runner that is stopped over HTTP."""
-    called = function("stop_worker", worker_id=_owned(worker_id, owner), fail_kinds=list(fail_kinds) or None)
+    called = function("stop_worker", worker_id=_owned(worker_id, owner), fail_kinds=fail_kinds or None)
     return value_of(called, repeatable=owner is None)
 
 
@@ -165,15 +130,24 @@ def report_crash(
     called = function(
         "report_crash",
         worker_id=_owned(runner_id, owner),
-        suspects=None if suspects is None else list(suspects),
+        suspects=suspects,
         error=As("jsonb", stored_json(dict(error))),
     )
     return value_of(called)
 
 
+def own_runner(runner_id: int, owner: Identity) -> Call[int]:
+    """Its id. Raises UnknownRunner if it is somebody else's, WorkerLost."""
+    return value_of(_own_runner(runner_id, owner), repeatable=True)
+
+
 def _owned(worker_id: int, owner: Identity | None) -> int | Function:
-    """Its id, as an argument of a call that raises UnknownRunner where it is somebody else's."""
-    return worker_id if owner is None else function("own_runner", runner_id=worker_id, owner=owner.owner)
+    """Its id as an argument of a call, which raises as `own_runner` does."""
+    return worker_id if owner is None else _own_runner(worker_id, owner)
+
+
+def _own_runner(runner_id: int, owner: Identity) -> Function:
+    return function("own_runner", runner_id=runner_id, owner=owner.owner)
 
 
 def report_death(worker_id: int, report: Mapping[str, Any], owner: Identity | None = None) -> Call[dict[str, Any]]:
@@ -195,7 +169,7 @@ def list_workers(*, stopped: bool) -> Call[list[WorkerRecord]]:
     )
 
 
-#: A channel that only tells listeners that they can hear.
+#: A channel by which listeners notice that they still hear.
 CANARY = "fenceline_canary"
 
 

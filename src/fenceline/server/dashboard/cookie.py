@@ -1,4 +1,4 @@
-"""The cookie of a session. It is never readable by scripts, and never sent along from another site's page."""
+"""The cookie of a session. Scripts cannot read it, and it is never sent with requests from another site's page."""
 
 import hashlib
 import hmac
@@ -7,11 +7,11 @@ from fastapi import Request, Response
 
 from fenceline.model.secret import PREFIX
 
-#: A browser keeps this prefix to one host, and to TLS.
+#: Browsers accept this prefix only for one host, and only over TLS.
 SECURE_NAME = "__Host-fenceline"
 #: Without TLS, as on loopback.
 PLAIN_NAME = "fenceline"
-#: What every request carries that changes something.
+#: Required in every request that changes something.
 CSRF_HEADER = "X-Fenceline-CSRF"
 
 
@@ -24,7 +24,7 @@ def _name(request: Request) -> str:
 
 
 def read(request: Request) -> str | None:
-    """The session's secret; None where there is none."""
+    """The session's secret, if there is one."""
     found = request.cookies.get(_name(request), "")
     return found if found.startswith(PREFIX) and found.isascii() else None
 
@@ -40,5 +40,5 @@ def take_back(request: Request, response: Response) -> None:
 
 
 def csrf_token(secret: str) -> str:
-    """What a page of ours knows about the session, and another's does not: made from the secret, and not it."""
+    """What only our own pages know about the session: derived from its secret."""
     return hmac.new(secret.encode(), b"fenceline csrf", hashlib.sha256).hexdigest()

@@ -14,7 +14,7 @@ from fenceline.server.server_settings import OidcClient
 log = logging.getLogger("fenceline.server")
 
 TIMEOUT_SECONDS = 10.0
-#: Until the person is back from the provider.
+#: How long a person may take to sign in at the provider.
 ATTEMPT_SECONDS = 600
 COOKIE = "fenceline-oidc"
 PATH = "/v1/session/oidc"
@@ -22,7 +22,7 @@ PATH = "/v1/session/oidc"
 
 @dataclass(frozen=True, slots=True)
 class LoginAttempt:
-    """What only this browser knows until it comes back: kept in a cookie of its own, in no log and no address."""
+    """What only this browser knows until it comes back: kept in its own cookie, never in logs or URLs."""
 
     state: str
     nonce: str
@@ -78,7 +78,7 @@ class OidcLogin:
         async with self._session(redirect_uri) as session:
             try:
                 answer = await session.fetch_token(self._client.token_url, code=code, code_verifier=attempt.verifier)
-            except Exception as error:  # whatever its HTTP client or the provider says
+            except Exception as error:  # anything that the HTTP client or the provider raises
                 log.warning("the identity provider gave no token: %s", error)
                 raise Problem("unauthenticated", "the identity provider did not confirm the sign-in") from error
         identity = await self._tokens.identify(str(answer.get("id_token", "")), nonce=attempt.nonce)

@@ -1,7 +1,7 @@
-"""Whether a browser asks for a page of ours: under a name that this server has, and from no foreign page.
+"""Checks that a browser's request comes from our own pages, under one of this server's names.
 
-A cookie comes by itself with whatever request a browser makes, so the request has to say more: the right `Host` (a name
-that was made to point here is not ours), no foreign `Origin`, and for a change the session's CSRF token.
+A browser sends a cookie with every request, so the cookie alone proves nothing. A request also needs the right `Host`
+(another name may have been made to resolve to us), no foreign `Origin`, and for a change the session's CSRF token.
 """
 
 import hmac
@@ -17,7 +17,7 @@ _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def name_of(authority: str) -> str:
-    """The name or address in `name:port`; empty where there is none."""
+    """The name or address in `name:port`; empty if there is none."""
     try:
         return urlsplit(f"//{authority}").hostname or ""
     except ValueError:  # brackets around no address
@@ -32,7 +32,7 @@ def check_host(request: Request, settings: ServerSettings) -> None:
 
 
 def check_page(request: Request, settings: ServerSettings) -> None:
-    """Where it comes from, for a request that a page made. Raises Problem `forbidden`."""
+    """Check which page made the request. Raises Problem `forbidden`."""
     check_host(request, settings)
     origin = request.headers.get("origin")
     if origin is None:
@@ -45,7 +45,7 @@ def check_page(request: Request, settings: ServerSettings) -> None:
 
 
 def check_change(request: Request, secret: str) -> None:
-    """A change takes the token that only our own pages are given. Raises Problem `forbidden`."""
+    """Check that a change carries the CSRF token, which only our own pages have. Raises Problem `forbidden`."""
     if request.method in _SAFE_METHODS:
         return
     if not is_own(request):
@@ -55,6 +55,6 @@ def check_change(request: Request, secret: str) -> None:
 
 
 def is_own(request: Request) -> bool:
-    """Whether a page under this very address asks. A proxy may speak TLS for us, so the scheme is not compared."""
+    """Whether a page under this very address made the request. A proxy may do TLS for us, so schemes may differ."""
     _scheme, _, authority = request.headers.get("origin", "").partition("://")
     return bool(authority) and authority == request.headers.get("host")

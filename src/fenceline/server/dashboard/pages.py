@@ -1,4 +1,4 @@
-"""The pages: one shell for all of them, which a script fills; and the scripts, styles and icons."""
+"""The pages, which share one shell that a script fills; and the scripts, styles and icons."""
 
 from html import escape
 
@@ -10,15 +10,15 @@ from fenceline.server.problems import Problem
 from fenceline.server.routing import ApiRequest
 from fenceline.server.server_settings import ServerSettings
 
-#: No token is asked for: there is nothing in them that the package on PyPI does not show.
+#: Public: there is nothing in them that is not in the package on PyPI.
 routes = APIRouter(include_in_schema=False)
 
-#: Scripts and styles of our own only, never in the page itself; nothing from or to anybody else.
+#: Only our own scripts and styles, and none inline; nothing from or to other sites.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: Of the shell: what the script in it shows.
+#: Paths that are answered with the shell; its script shows the page.
 PAGES = (
     "/",
     "/login",
@@ -61,7 +61,7 @@ async def favicon(request: Request) -> Response:
 
 @routes.get(oidc_login.PATH)
 async def sign_in_elsewhere(request: Request) -> Response:
-    """To the identity provider, and back to the path below."""
+    """Redirect to the identity provider, which returns to the path below."""
     login = _login(request)
     attempt = oidc_login.LoginAttempt.new()
     answer = Response(status_code=303, headers={"Location": await login.start(attempt, _callback(request))})
@@ -79,13 +79,13 @@ async def sign_in_elsewhere(request: Request) -> Response:
 
 @routes.get(f"{oidc_login.PATH}/callback")
 async def back_from_elsewhere(request: Request, state: str | None = None, code: str | None = None) -> Response:
-    """Opens the session. Its cookie is not sent in what another site began, so the page goes on by itself."""
+    """Open the session. Its cookie is not sent with a navigation that another site began, so this page redirects."""
     login = _login(request)
     server = request.app.state.server
     attempt = oidc_login.LoginAttempt.read(request.cookies.get(oidc_login.COOKIE))
     with ApiRequest(request.scope).suspecting():
         identity = await login.finish(attempt, _callback(request), state=state, code=code)
-    secret = await server.sessions.open_for(identity)
+    secret = await server.sessions.open(foreign=identity)
     home = escape(f"{_root(request)}/")
     page = (
         f'<!doctype html><meta http-equiv="refresh" content="0; url={home}"><title>Fenceline</title>'
@@ -111,7 +111,7 @@ def _callback(request: Request) -> str:
 
 
 def _root(request: Request) -> str:
-    """Where an application has mounted us; empty: nowhere."""
+    """Where an application has mounted us, or nothing."""
     root: str = request.scope.get("root_path", "")
     return root
 
@@ -119,7 +119,7 @@ def _root(request: Request) -> str:
 def _answer(request: Request, found: Asset) -> Response:
     headers = {
         "ETag": found.etag,
-        "Cache-Control": "no-cache",  # kept, but asked about: a new version shows at once
+        "Cache-Control": "no-cache",  # cached, but revalidated: a new version shows at once
         "Content-Security-Policy": POLICY,
         "Cross-Origin-Opener-Policy": "same-origin",
         "Vary": "Accept-Encoding",

@@ -1,6 +1,7 @@
-"""`/v1/session`: who somebody is, signing in and out."""
+"""`/v1/session`: who the caller is, signing in and out."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Response
@@ -12,13 +13,12 @@ from fenceline.server.auth import MAX_BYTES
 from fenceline.server.dashboard import cookie, origin
 from fenceline.server.dashboard.sessions import make_code
 from fenceline.server.problems import Problem
-from fenceline.server.routing import PUBLIC, SIGNED_IN, ApiRequest, json_response, operation, router
+from fenceline.server.routing import PUBLIC, SIGNED_IN, ApiRequest, json_response, operation, router, value_response
 from fenceline.server.schemas import AT, Body
-from fenceline.server.views import View, examples
+from fenceline.server.views import View, examples, shows
 
 routes = router("session")
 
-_WITH_BODY = ("too_large", "unsupported_media_type", "invalid")
 _Secret = Annotated[StrictStr, Field(max_length=MAX_BYTES)]
 
 
@@ -37,8 +37,9 @@ class SignInBody(Body):
         return self
 
 
+@shows(Identity, without=("token_id",))
 class SessionView(View):
-    """Who asks. `csrf` is null where no cookie was sent: then nothing has to be shown besides the token."""
+    """The caller. `csrf` is null for requests with a token, which need no CSRF token."""
 
     model_config = examples(
         {
@@ -48,12 +49,7 @@ class SessionView(View):
         title="Session",
     )  # fmt: skip
 
-    actor: str
-    role: str
-    tenant: str
     permissions: list[str]
-    own_jobs: bool
-    all_tenants: bool
     lanes: list[str] | None
     kinds: list[str] | None
     csrf: Annotated[str | None, Field(description="Send it as `X-Fenceline-CSRF` with every change.")]
@@ -67,19 +63,9 @@ class CodeView(View):
 
 
 def _view(identity: Identity, secret: str | None) -> str:
-    return json.dumps(
-        {
-            "actor": identity.actor,
-            "role": identity.role,
-            "tenant": identity.tenant,
-            "permissions": sorted(identity.permissions),
-            "own_jobs": identity.own_jobs,
-            "all_tenants": identity.all_tenants,
-            "lanes": None if identity.lanes is None else sorted(identity.lanes),
-            "kinds": None if identity.kinds is None else sorted(identity.kinds),
-            "csrf": None if secret is None else cookie.csrf_token(secret),
-        }
-    )
+    shown = {**asdict(identity), "csrf": None if secret is None else cookie.csrf_token(secret)}
+    del shown["token_id"]
+    return json.dumps(shown, default=sorted)  # sets as lists
 
 
 @routes.get("/v1/session", **operation(SIGNED_IN, model=SessionView))
@@ -88,18 +74,13 @@ async def get_session(request: ApiRequest) -> Response:
     return json_response(_view(request.identity, request.session_secret))
 
 
-@routes.post(
-    "/v1/session", **operation(PUBLIC, "unauthenticated", "forbidden", "limited", *_WITH_BODY, model=SessionView)
-)
+@routes.post("/v1/session", **operation(PUBLIC, "unauthenticated", "forbidden", "limited", model=SessionView))
 async def sign_in(request: ApiRequest, body: SignInBody) -> Response:
     """Open a session with a token or a one-time code: the answer sets its cookie."""
     server = request.server
     with request.suspecting(body.token or body.code):
         origin.check_page(request, server.settings)
-        if body.token is not None:
-            secret = await server.sessions.open_with_token(body.token)
-        else:
-            secret = await server.sessions.open_with_code(body.code or "")
+        secret = await server.sessions.open(token=body.token, code=body.code)
         identity = await server.authenticator.find_session(hash_token(secret))
         if identity is None:
             raise Problem("unauthenticated", "the token has just ended")
@@ -118,11 +99,11 @@ async def sign_out(request: ApiRequest) -> Response:
     return answer
 
 
-@routes.post("/v1/session/codes", **operation(SIGNED_IN, "not_found", "invalid", status=201, model=CodeView))
+@routes.post("/v1/session/codes", **operation(SIGNED_IN, "not_found", status=201, model=CodeView))
 async def create_code(request: ApiRequest) -> Response:
     """Create a code with which a browser can open one session as this token, within ten minutes."""
     token = request.headers.get("authorization", "").partition(" ")[2].strip()
     if not token.startswith(PREFIX):
         raise Problem("invalid", "a sign-in code is made for a token: send one as `Authorization: Bearer …`")
     code, expires_at = await make_code(request.database, hash_token(token))
-    return json_response(json.dumps({"code": code, "expires_at": expires_at.isoformat()}), 201)
+    return value_response({"code": code, "expires_at": expires_at.isoformat()}, 201)

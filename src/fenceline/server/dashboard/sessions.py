@@ -14,7 +14,7 @@ from fenceline.server.problems import Problem
 from fenceline.server.server_settings import ServerSettings
 from fenceline.server.tenant_turns import TenantDatabase
 
-#: Of a one-time code.
+#: How long a one-time code is valid.
 CODE_SECONDS = 600.0
 
 
@@ -25,7 +25,7 @@ class Sessions:
         self._authenticator = authenticator
 
     async def identify(self, request: Request, secret: str) -> Identity:
-        """Who is before the browser. Raises Problem `unauthenticated`, `forbidden`."""
+        """The person who uses the browser. Raises Problem `unauthenticated`, `forbidden`."""
         origin.check_page(request, self._settings)
         origin.check_change(request, secret)
         identity = await self._authenticator.find_session(hash_token(secret))
@@ -33,30 +33,21 @@ class Sessions:
             raise Problem("unauthenticated", "the session has ended: sign in again")
         return identity
 
-    async def open_with_token(self, token: str) -> str:
-        """The secret of a new session. Raises Problem `unauthenticated`."""
-        if token.startswith(PREFIX):
-            return await self._open(token_hash=hash_token(token))
-        # Somebody else's: it is looked at once, now, and the session stands for what it said.
-        return await self.open_for(await self._authenticator.identify(f"Bearer {token}"))
+    async def open(self, *, token: str | None = None, code: str | None = None, foreign: Identity | None = None) -> str:
+        """The secret of a new session, opened with one of these. `foreign`: identified by an identity provider.
 
-    async def open_with_code(self, code: str) -> str:
-        return await self._open(code_hash=hash_token(code))
-
-    async def open_for(self, identity: Identity) -> str:
-        """For somebody whom an identity provider vouches for."""
-        return await self._open(foreign=identity)
-
-    async def _open(
-        self, *, token_hash: bytes | None = None, code_hash: bytes | None = None, foreign: Identity | None = None
-    ) -> str:
+        Raises Problem `unauthenticated`.
+        """
+        if token is not None and not token.startswith(PREFIX):
+            # A token of the identity provider: checked once, now; the session keeps the identity that it names.
+            token, foreign = None, await self._authenticator.identify(f"Bearer {token}")
         secret, session_hash = new_token()
         opened = await self._database.call(
             calls.tokens.open_session(
                 session_hash,
                 seconds=self._settings.session_seconds,
-                token_hash=token_hash,
-                code_hash=code_hash,
+                token_hash=None if token is None else hash_token(token),
+                code_hash=None if code is None else hash_token(code),
                 foreign=foreign,
             )
         )
@@ -71,6 +62,6 @@ class Sessions:
 
 
 async def make_code(database: Database | TenantDatabase, token_hash: bytes) -> tuple[str, datetime]:
-    """A code that opens one session for the bearer of a token, and when it expires."""
+    """A code that opens one session for the holder of a token, and when it expires."""
     code, code_hash = new_token()
     return code, await database.call(calls.tokens.create_login_code(code_hash, token_hash, seconds=CODE_SECONDS))

@@ -16,6 +16,7 @@ declare
   v_ahead bigint;
   v_higher integer;
   v_tokens double precision;
+  v_by_runner boolean;  -- it ran last
   v_reasons jsonb[];
 begin
   select * into v_ready from fenceline.ready r where r.job_id = p_job_id;
@@ -34,13 +35,17 @@ begin
 
   v_ahead := fenceline.jobs_ahead(v_ready, p_tenant);
   if v_ready.deaths is not null then
+    select w.runner into v_by_runner
+    from fenceline.history h join fenceline.worker w on w.id = h.worker_id
+    where h.job_id = p_job_id and not h.final order by h.token desc limit 1;
     return v_reasons || fenceline.reason('alone',
       format('%s, and it waits to run in a process of its own%s.',
              case when v_ready.deaths = 0 then 'Its process crashed, with other jobs in it'
                   else format('Its process crashed with it alone (%s of 3 times)', v_ready.deaths) end,
              case when v_ahead > 0 then format('; %s before it do too', v_ahead) else '' end), v_since, null,
       jsonb_build_object('deaths', v_ready.deaths, 'ahead', v_ahead, 'lane', v_ready.lane),
-      array['fenceline worker APP --isolated 4', 'fenceline jobs show ' || fenceline.public_id(p_job_id)]);
+      array[case when v_by_runner then 'fenceline runner' else 'fenceline worker' end || ' APP --isolated 4',
+            'fenceline jobs show ' || fenceline.public_id(p_job_id)]);
   end if;
 
   if v_lane.rate_per_second is not null then

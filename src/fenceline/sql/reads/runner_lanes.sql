@@ -10,7 +10,7 @@ create or replace function fenceline.runner_lanes(p_runner_id integer, p_owner t
 returns table (name text, request_id uuid, plain boolean, suspects boolean, idle boolean, answered boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp
 -- As in claim_jobs: a plan that does not depend on statistics.
-set enable_seqscan = off set jit = off
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   select s.name, s.request_id, s.plain, s.suspects,
          s.suspects and not exists (select 1 from fenceline.running r where r.worker_id = p_runner_id), s.answered

@@ -12,7 +12,7 @@ returns table (
 )
 language sql stable security definer set search_path = pg_catalog, pg_temp
 -- As in claim_jobs: a plan that does not depend on statistics.
-set enable_seqscan = off set jit = off
+set enable_seqscan = off set enable_bitmapscan = off set jit = off
 as $$
   select n.name, n.slots, n.poll_interval_ms, n.enabled,
          n.slots is not null or n.rate_per_second is not null or n.fair,
@@ -20,7 +20,8 @@ as $$
                  where r.lane = n.name and r.deaths is not null
                    and coalesce(r.runner <@ fenceline.claimer(p_worker_id), true)
                    and coalesce(r.kind = any((select w.kinds from fenceline.worker w where w.id = p_worker_id)::text[]), true)),
-         exists (select 1 from fenceline.ready r where r.lane = n.name),
+         -- Not `exists`, which would be answered for all lanes at once, from the whole backlog.
+         coalesce((select true from fenceline.ready r where r.lane = n.name limit 1), false),
          exists (select 1 from fenceline.waiter w
                  where w.lane = n.name and w.worker_id <> p_worker_id and w.until > fenceline.clock()),
          p_lanes is not null or exists (

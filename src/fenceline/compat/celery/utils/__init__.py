@@ -1,4 +1,1 @@
-"""As `celery.utils`.
-
-`log.py` has what modules of tasks import from there, loggers.
-"""
+"""`celery.utils`, of which modules with tasks import `log`."""

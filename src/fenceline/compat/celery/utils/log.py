@@ -1,4 +1,4 @@
-"""As `celery.utils.log`."""
+"""`celery.utils.log`."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""`manage.py fenceline worker|migrate|doctor`: the commands of `fenceline`, for the project's app and database."""
+"""`manage.py fenceline worker|migrate|doctor`: commands of `fenceline` for the project's app and database."""
 
 import os
 from typing import Any
@@ -21,6 +21,6 @@ class Command(BaseCommand):
         from fenceline.django import app  # noqa: PLC0415 - as above
         from fenceline.django.database import dsn_of_alias  # noqa: PLC0415 - as above
 
-        # In the environment, not among the arguments: it may have a password in it.
+        # In the environment, not among the arguments: it may contain a password.
         os.environ["FENCELINE_DSN"] = dsn_of_alias(app.settings.database)
         main.main([action, *([APP] if action == "worker" else []), *options], prog_name="manage.py fenceline")

@@ -14,13 +14,12 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_has
 set jit = off
 as $$
 declare
-  v_claim record;
+  v_claims record;
 begin
   perform fenceline.own_runner(p_runner_id, p_owner);
-  for v_claim in
-    select * from fenceline.claim_jobs(p_runner_id, p_lane, p_limit, p_kinds, p_request_id, null, true)
-  loop
-    return next fenceline.runner_claim(v_claim.job_id, v_claim.alone, v_claim.more);
-  end loop;
+  -- Two statements: only a later one sees what claim_jobs writes.
+  select array_agg(c.job_id) as job_ids, array_agg(c.alone) as alone, array_agg(c.more) as details into v_claims
+  from fenceline.claim_jobs(p_runner_id, p_lane, p_limit, p_kinds, p_request_id, null, true) c;
+  return query select fenceline.runner_claims(v_claims.job_ids, v_claims.alone, v_claims.details);
 end;
 $$;

@@ -5,6 +5,7 @@
 -- million jobs costs as much as one with a single job; only jobs that this worker may not claim (another kind, a
 -- suspect) are walked over. A claim serves at most 64 tenants, the next claim those behind them: a claim of hundreds would
 -- spend most of its time on hopping. Caller holds the lane's lock; the turn is kept in lane_state.
+-- Plans: as in pick_ready, in the order of an index.
 -- roles: none
 create or replace function fenceline.pick_fair(
   p_lane text,
@@ -15,7 +16,7 @@ create or replace function fenceline.pick_fair(
   out rows tid[],
   out uses integer
 )
-language plpgsql as $$
+language plpgsql set enable_sort = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_served text := coalesce((select s.served_tenant from fenceline.lane_state s where s.lane = p_lane), '');
   v_most integer := least(p_limit, 64);

@@ -7,8 +7,8 @@
 --             there does not walk over the dead index entries of claimed jobs while something pins vacuum. Between the
 --             known priorities the scan is unbounded.
 -- Plans: every scan is a range of ready_order; "priority = " where it can be, because a b-tree positions itself by
--- equality only. What a job is meant for is asked with coalesce: without statistics "is null" looks so selective that
--- sorting seems cheap.
+-- equality only; always in its order, never sorted: without statistics a few conditions look so selective that reading
+-- and sorting the whole lane seems cheap.
 -- roles: none
 create or replace function fenceline.pick_ready(
   p_lane text,
@@ -21,7 +21,7 @@ create or replace function fenceline.pick_ready(
   out rows tid[],
   out uses integer
 )
-language plpgsql as $$
+language plpgsql set enable_sort = off set enable_bitmapscan = off set jit = off as $$
 declare
   v_rows tid[];
   v_uses integer;

@@ -35,6 +35,7 @@ begin
   if v_bad is not null then
     raise exception using errcode = 'FL018', message = format('lane %L has no setting %s', p_name, v_bad);
   end if;
+  perform fenceline.check_lane_settings(p_name, p_changes);
   perform fenceline.take_verb_lock(1179926085, hashtext(p_name));
   select * into v_old from fenceline.lane l where l.name = p_name for update;
   if found and p_create then
@@ -70,11 +71,6 @@ begin
       raise exception using errcode = 'FL018',
         message = format('lane %L cannot be delivered inline: that is for the process that enqueues', p_name);
     end if;
-  end if;
-  if v_new.ageing_seconds > 32767 then
-    -- priority × ageing must fit into a seq (aged_seq).
-    raise exception using errcode = 'FL018',
-      message = format('ageing_seconds %s of lane %L is out of range: use 1 to 32767', v_new.ageing_seconds, p_name);
   end if;
   if v_new.slots is not null or v_new.stale_timeout_seconds is not null then
     update fenceline.running r set counted = true where r.lane = p_name and r.counted is null;

@@ -5,7 +5,8 @@
 -- Tables: timer, held, key_check, ready; reads lane. Locks nothing but the rows it inserts.
 -- roles: none
 create or replace function fenceline.place_jobs(p_jobs fenceline.live[]) returns void
-language plpgsql as $$
+-- As in claim_jobs: a plan that does not depend on statistics.
+language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   v_now timestamptz := fenceline.clock();
   v_lanes text[];

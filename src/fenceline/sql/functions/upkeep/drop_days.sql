@@ -7,7 +7,7 @@
 -- Needs READ COMMITTED (FL016): what has changed while it waited is looked at again.
 -- roles: worker
 create or replace function fenceline.drop_days(p_limit integer default 10000, out forgotten bigint, out more boolean)
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
   v_now timestamptz := fenceline.clock();
   v_longest interval := (fenceline.retention_bounds()).longest;

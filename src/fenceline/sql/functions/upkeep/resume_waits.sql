@@ -1,6 +1,7 @@
 -- Lets jobs go on whose wait for a signal is over: those whose time has come, and those where a signal and the wait were
 -- written at the same time and did not see each other. Both sides ask for this look, so that the later of the two has it
--- after its commit. A job that somebody is changing is looked at again. Returns how many went on.
+-- after its commit. A job that somebody is changing is looked at again; where a look ends at p_limit, what it left goes to
+-- the end of the line, so that the others have their turn. Returns how many went on.
 -- roles: none
 create or replace function fenceline.resume_waits(p_limit integer default 1000) returns integer
 language plpgsql as $$
@@ -23,6 +24,12 @@ begin
   update fenceline.wait w set due_at = null  -- cancelled, say
   where w.job_id = any(v_due) and not exists (
     select 1 from fenceline.held h where h.job_id = w.job_id and h.waiting_for = 'signal');
+  if cardinality(v_checks) = p_limit then
+    update fenceline.signal_check c set id = fenceline.next_id() where c.id = any(v_checks);
+  end if;
+  if cardinality(v_due) = p_limit then
+    update fenceline.wait w set due_at = fenceline.clock() where w.job_id = any(v_due) and w.due_at is not null;
+  end if;
   return v_count;
 end;
 $$;

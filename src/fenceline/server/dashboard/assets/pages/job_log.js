@@ -49,7 +49,7 @@ export function Log({ id, lines, ended }) {
     <select aria-label="Lowest level" value=${level} onChange=${(/** @type {any} */ event) => setLevel(event.target.value)}>
       ${LEVELS.map((each) => html`<option value=${each} selected=${each === level}>${each}</option>`)}
     </select>
-    ${ended ? null : html`<button type="button" aria-pressed=${held ? "true" : "false"} onClick=${() => setHeld(held ? null : lines)}>
+    ${ended && !held ? null : html`<button type="button" aria-pressed=${held ? "true" : "false"} onClick=${() => setHeld(held ? null : lines)}>
       ${held ? `Go on (${lines.length - held.length} new)` : "Pause"}</button>`}
     <${Button} onClick=${download}>Download<//>
   </div>`;
