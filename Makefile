@@ -1,7 +1,7 @@
 # Each target works as the first command typed on a machine with Python 3.11, make and a package index.
 
 PYTHON ?= python3
-WORKERS ?= 2
+WORKERS ?= 3
 
 INSTALLED := .venv/.installed
 EXAMPLES_INSTALLED := .venv/.installed-for-examples
@@ -11,18 +11,22 @@ FAST := tests/model tests/typing tests/client/test_arguments.py tests/client/tes
 	tests/database/test_schema_files.py tests/sql/test_index.py tests/sql/test_enqueue.py tests/sql/test_claim_jobs.py \
 	tests/sql/test_finish_attempts.py tests/cli/test_output.py
 
-.PHONY: up test examples check docs audit lock sbom bench chaos screenshots clean
+.PHONY: up test examples timing check docs audit lock sbom bench chaos screenshots clean
 
 up: $(INSTALLED)
 	.venv/bin/fenceline up
 
 # On the embedded PostgreSQL 18, or on the server that FENCELINE_TEST_DSN names.
 test: $(INSTALLED)
-	.venv/bin/pytest -n $(WORKERS) --dist loadgroup --ignore=tests/chaos $(ARGS)
+	.venv/bin/pytest -n $(WORKERS) --dist loadgroup -m 'not timing' --ignore=tests/chaos $(ARGS)
 
 # The worked systems, each with its faults. They are not part of `test`, which does without their packages.
 examples: $(EXAMPLES_INSTALLED)
-	.venv/bin/pytest -n $(WORKERS) --dist loadgroup examples $(ARGS)
+	.venv/bin/pytest -n $(WORKERS) --dist loadgroup -m 'not timing' examples $(ARGS)
+
+# What is a figure (time, rate, memory, CPU) and so depends on the machine: one test at a time, with a table at the end.
+timing: $(EXAMPLES_INSTALLED)
+	.venv/bin/pytest -m timing --ignore=tests/chaos tests examples $(ARGS)
 
 # Style, types (mypy, and pyright by tests/typing), imports, and the tests that are quick and say most.
 check: $(INSTALLED)

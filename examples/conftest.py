@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-WAIT_SECONDS = 120.0
+#: Of the time that a test may take: for the message of a wait in vain, and to end what was started.
+KEPT_SECONDS = 15.0
 
 sys.path += [str(tests.parent) for tests in sorted(Path(__file__).parent.glob("*/tests"))]
 
@@ -20,8 +21,9 @@ sys.path += [str(tests.parent) for tests in sorted(Path(__file__).parent.glob("*
 class Programs:
     """Programs of one system, in its folder and on the test's database; none outlives the test."""
 
-    def __init__(self, folder: Path, dsn: str) -> None:
+    def __init__(self, folder: Path, dsn: str, seconds: float) -> None:
         self._folder = folder
+        self._gives_up_at = time.monotonic() + seconds - KEPT_SECONDS
         self._environment = {"FENCELINE_DSN": dsn}
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -45,11 +47,15 @@ class Programs:
                     process.send_signal(number)
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain: {what}")
+        """Wait for as long as the test may take: machines differ."""
+        while not (seen := condition()):
+            if self.seconds_left() == 0.0:
+                raise AssertionError(f"waited in vain: {what}. Last seen: {seen}")
             time.sleep(0.05)
+
+    def seconds_left(self) -> float:
+        """What the test may still wait: for calls that take a timeout."""
+        return max(0.0, self._gives_up_at - time.monotonic())
 
     def stop(self) -> None:
         for program in self._started:
@@ -59,6 +65,8 @@ class Programs:
 
 @pytest.fixture
 def programs(request: pytest.FixtureRequest, fenceline_dsn: str) -> Iterator[Programs]:
-    started = Programs(request.path.parents[1], fenceline_dsn)
+    marker = request.node.get_closest_marker("timeout")
+    seconds = float(marker.args[0] if marker else request.config.getini("timeout"))
+    started = Programs(request.path.parents[1], fenceline_dsn, seconds)
     yield started
     started.stop()

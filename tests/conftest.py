@@ -8,6 +8,7 @@ clone of it.
 import asyncio
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,8 @@ from uuid import uuid4
 import asyncpg
 import psycopg
 import pytest
-from tests.turns import take_turn
+from tests.support import patience
+from tests.support.figures import Figures, print_table
 
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.testing.databases import dsn_of, migrate_database, short_and_quick
@@ -47,6 +49,9 @@ SERVER_FOLDER_VARIABLE = "FENCELINE_TEST_SERVER_FOLDER"
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder of the shared server; the workers of xdist inherit the variable."""
+    # A shell ignores Ctrl-C for what runs in the background, and the programs that tests start would inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         folder = tempfile.mkdtemp(prefix="fenceline-test-", dir=short_and_quick())
         os.environ[SERVER_FOLDER_VARIABLE] = folder
@@ -59,10 +64,21 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(os.environ.pop(SERVER_FOLDER_VARIABLE), ignore_errors=True)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)  # around the time limit of pytest-timeout too
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    with take_turn(Path(os.environ[SERVER_FOLDER_VARIABLE]), alone=item.get_closest_marker("alone") is not None):
-        return (yield)
+@pytest.hookimpl(tryfirst=True)  # before fixtures, which wait for things too
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    patience.begin_test(item)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    ended = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    if timed := [report for report in ended if isinstance(report, pytest.TestReport) and "timing" in report.keywords]:
+        print_table(timed)
+
+
+@pytest.fixture
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """What a test marked `timing` has measured, for the table of `make timing`."""
+    return Figures(request.node)
 
 
 def configure_server(folder: Path) -> None:

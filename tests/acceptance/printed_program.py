@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import seconds_left
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
@@ -22,7 +24,7 @@ def run_python(database: str, folder: Path, *arguments: str) -> str:
         env={**os.environ, "FENCELINE_DSN": database},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.returncode == 0, done.stderr

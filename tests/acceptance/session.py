@@ -2,12 +2,14 @@
 
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from tests.support.patience import seconds_left
+from tests.support.tools import needed_tool
 
 DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -21,7 +23,7 @@ def shell_blocks(page: str) -> list[str]:
 
 def run_session(blocks: list[str]) -> str:
     """What the shell prints for all blocks, one after the other. The first job in the background is the server."""
-    assert shutil.which("curl"), "the session is made with curl"
+    needed_tool("curl")
     text = "\necho\n".join(blocks).replace(PRINTED_PORT, str(free_port()))
     script = f"set -eo pipefail\ntrap 'kill %1; wait' EXIT\n{text}"
     # Not pytest's tmp_path: the embedded server runs as another user, who must be able to reach the folder.
@@ -35,7 +37,7 @@ def run_session(blocks: list[str]) -> str:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=seconds_left(),
         )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""docs/background/architecture.md names files and what is in them: each is there."""
+"""docs/architecture.md names files and what is in them: each is there."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 SOURCE = Path(str(files("fenceline")))
-PAGE = (Path(__file__).parents[2] / "docs" / "background" / "architecture.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text()
 
 
 def test_every_stop_of_the_tour_is_there() -> None:

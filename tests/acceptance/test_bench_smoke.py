@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import seconds_left
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -29,7 +31,7 @@ def test_the_write_ahead_log_the_locks_and_the_statements_stay_within_their_budg
         env=environment,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.returncode == 0, done.stderr

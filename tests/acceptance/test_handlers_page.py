@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
@@ -32,10 +33,10 @@ async def test_the_page_is_true(page: dict[str, Any], database: str) -> None:
         assert (record.status, record.result) == ("succeeded_with_errors", 3)
         assert record.errors == [{"item": "broken", "error": "nothing to count", "phase": "count"}]
         job = await app.enqueue("split", {"chapters": ["x", "y"]})
-        [last] = await job.result(timeout=30)
+        [last] = await job.result(timeout=seconds_left())
         assert (await ended(app.jobs.handle(last))).parent == job.id
         crawl = await app.enqueue("crawl", {"urls": ["a", "b"]})
-        assert await crawl.result(timeout=30) == 1
+        assert await crawl.result(timeout=seconds_left()) == 1
         assert [step.name for step in await crawl.steps()] == ["fetch", "fetch#2", "index"]
         for kind, args, result in (
             ("export", {"rows": 1500}, 1500),
@@ -44,7 +45,7 @@ async def test_the_page_is_true(page: dict[str, Any], database: str) -> None:
             ("poll", {"state": "ready"}, "ready"),
             ("grind", {"rounds": 3}, 3),
         ):
-            assert await (await app.enqueue(kind, args)).result(timeout=30) == result, kind
+            assert await (await app.enqueue(kind, args)).result(timeout=seconds_left()) == result, kind
         waiting = [await app.enqueue("poll", {"state": state}, max_attempts=1) for state in ("busy", "early")]
         assert (await ended(waiting[0])).status == "failed"
     with psycopg.connect(database) as connection:

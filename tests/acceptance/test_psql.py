@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.support.patience import seconds_left
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "sql.md"
 BLOCK = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -34,7 +35,7 @@ def output(database: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=seconds_left(),
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

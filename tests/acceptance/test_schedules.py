@@ -21,6 +21,7 @@ import asyncpg
 from tests.conftest import Connect
 from tests.model.wall_clock import ZONES, Pattern, changes, expected_ticks, fixed, recurring
 from tests.sql.clock import clock_sql
+from tests.support.patience import give_up, seconds_left
 
 from fenceline.database.schema_files import read_schema_files
 
@@ -118,11 +119,12 @@ def episodes() -> list[tuple[datetime, datetime, list[str]]]:
 
 async def settled(connection: Connection) -> None:
     """Until there is nothing to do for a scheduler."""
-    async with asyncio.timeout(60):
-        while await connection.fetchval(  # noqa: ASYNC110 - it happens in other processes
-            "select exists (select 1 from fenceline.schedule where due_at <= fenceline.clock())"
-        ):
-            await asyncio.sleep(0.005)
+    due = "select count(*) from fenceline.schedule where due_at <= fenceline.clock()"
+    left = None
+    while left := await connection.fetchval(due):
+        if seconds_left() == 0.0:
+            give_up("nothing is due any more", f"{left} schedules are due")
+        await asyncio.sleep(0.005)  # it happens hundreds of times
 
 
 async def test_each_tick_fires_exactly_once(database: str, connect: Connect, tmp_path: Path) -> None:

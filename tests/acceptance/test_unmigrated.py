@@ -8,6 +8,7 @@ from pathlib import Path
 import asyncpg
 import psycopg
 import pytest
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.errors import SchemaMissing
@@ -44,7 +45,7 @@ def test_every_command_says_what_to_run(empty_database: str, tmp_path: Path, com
         env={**os.environ, "FENCELINE_DSN": empty_database},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.returncode != 0

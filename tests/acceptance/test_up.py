@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import psycopg
+from tests.support.patience import KEPT_SECONDS, seconds_left
 
 
 def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm() -> None:
@@ -36,7 +37,7 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                 assert waiting is not None, text
                 door = re.search(r"(http://\S+)/login#(\S+)", text)
                 assert door is not None, text
-                with httpx.Client(base_url=door[1]) as browser:
+                with httpx.Client(base_url=door[1], timeout=seconds_left()) as browser:
                     assert browser.post("/v1/session", json={"code": door[2]}).json()["role"] == "platform_admin"
                     assert len(browser.get("/v1/jobs").json()["items"]) == 8
                     # The link is used up, and it is no token.
@@ -49,15 +50,25 @@ def test_up_shows_finished_jobs_keeps_the_database_running_and_stops_on_sigterm(
                     capture_output=True,
                     text=True,
                     check=True,
+                    timeout=seconds_left(),
                 )
                 assert shown.stdout.count("succeeded") == 7
                 assert waiting[1] in shown.stdout
             finally:
                 process.send_signal(signal.SIGTERM)
-                rest, _ = process.communicate(timeout=60)
+                try:
+                    rest, _ = process.communicate(timeout=ends_within())
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    raise
         assert rest == "Stopped.\n"
         assert process.returncode == 0
         assert not (Path(folder) / ".fenceline" / "data" / "postmaster.pid").exists()
+
+
+def ends_within() -> float:
+    """Seconds for the program to stop; a test that gave up has its reserve for this."""
+    return max(seconds_left(), KEPT_SECONDS / 2)
 
 
 def take_terminal() -> None:
@@ -80,11 +91,17 @@ def test_a_closed_terminal_stops_the_embedded_database() -> None:
             preexec_fn=take_terminal,  # noqa: PLW1509 - two calls, then the program
         ) as process:
             os.close(theirs)
-            shown = b""
-            while b"Press Ctrl-C" not in shown:
-                shown += os.read(ours, 4096)
-            os.close(ours)
-            assert process.wait(timeout=60) == 0
+            try:
+                shown = b""
+                try:
+                    while b"Press Ctrl-C" not in shown:
+                        shown += os.read(ours, 4096)
+                finally:
+                    os.close(ours)  # it takes the terminal away, in any case
+                assert process.wait(ends_within()) == 0
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         assert not (Path(folder) / ".fenceline" / "data" / "postmaster.pid").exists()
 
 

@@ -125,8 +125,9 @@ class Storm:
             return int(await self._fleet.scalar("select count(*) from fenceline.history where final")) >= len(job_ids)
 
         try:
-            await until(all_ended, "all jobs ended", seconds=max(30.0, most_seconds - (time.monotonic() - began)))
-        except AssertionError:
+            async with asyncio.timeout(max(30.0, most_seconds - (time.monotonic() - began))):
+                await until(all_ended, "all jobs ended")
+        except (AssertionError, TimeoutError):
             self.report.broken.append(Broken("P", "not all jobs ended in time"))
         await self._stop()
         await self._judge(job_ids)

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sysconfig
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from tests.support.patience import eventually_blocking, seconds_left
 
 from fenceline.model.public_id import format_id, parse_id
 
@@ -48,9 +48,7 @@ class Program:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("FENCELINE_")}
         self.environment = clean if dsn is None else {**clean, "FENCELINE_DSN": dsn}
 
-    def __call__(
-        self, *arguments: str, environment: Mapping[str, str] | None = None, given: str = "", seconds: float = 60
-    ) -> Ran:
+    def __call__(self, *arguments: str, environment: Mapping[str, str] | None = None, given: str = "") -> Ran:
         done = subprocess.run(
             [FENCELINE, *arguments],
             cwd=self.folder,
@@ -58,7 +56,7 @@ class Program:
             input=given,
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=seconds_left(),
             check=False,
         )
         assert "Traceback" not in done.stderr, done.stderr
@@ -89,12 +87,9 @@ class Hands:
         row = self.connection.execute(sql, parameters).fetchone()
         return None if row is None else row[0]
 
-    def until(self, sql: str, seconds: float = 20) -> None:
+    def until(self, sql: str) -> None:
         """Wait until a query says so."""
-        deadline = time.monotonic() + seconds
-        while not self.value(sql):
-            assert time.monotonic() < deadline, sql
-            time.sleep(0.05)
+        eventually_blocking(lambda: self.value(sql), sql)
 
     def enqueue(self, kind: str = "work", args: Mapping[str, Any] | None = None, **options: Any) -> str:
         given = (kind, json.dumps(args or {}), json.dumps(options))

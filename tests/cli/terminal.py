@@ -16,6 +16,10 @@ from typing import Self
 
 import psutil
 import pyte
+from tests.support.patience import give_up, seconds_left
+
+#: How many pieces of output are read before the screen is looked at, so that it is mostly seen whole.
+MAX_READS = 50
 
 COLUMNS, LINES = 120, 40
 
@@ -85,46 +89,43 @@ class Terminal:
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def until(self, *parts: str, gone: bool = False, seconds: float = 60.0) -> str:
+    def until(self, *parts: str, gone: bool = False) -> str:
         """Until all parts are on the screen (or, with `gone`, none is)."""
-        deadline = time.monotonic() + seconds
         while True:
             shown = [part in self.text for part in parts]
             if not any(shown) if gone else all(shown):
                 return self.text
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain for {parts}{' to go' if gone else ''}:\n{self.text}")
+            if seconds_left() == 0.0:
+                give_up(f"{parts}{' to go' if gone else ''}", self.text)
             self._read(0.05)
 
-    def until_line(self, part: str, *others: str, seconds: float = 60.0) -> str:
+    def until_line(self, part: str, *others: str) -> str:
         """Until one line has all these parts."""
-        deadline = time.monotonic() + seconds
         while True:
             for line in self.text.splitlines():
                 if part in line and all(other in line for other in others):
                     return line
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain for {part!r} with {others} in one line:\n{self.text}")
+            if seconds_left() == 0.0:
+                give_up(f"{part!r} with {others} in one line", self.text)
             self._read(0.05)
 
-    def until_told(self, *texts: str, seconds: float = 60.0) -> None:
+    def until_told(self, *texts: str) -> None:
         """Until all texts are on the page that is open, wherever their lines are broken."""
-        deadline = time.monotonic() + seconds
         while not all("".join(text.split()) in self._page for text in texts):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited in vain for {texts}:\n{self.text}")
+            if seconds_left() == 0.0:
+                give_up(f"{texts}", self.text)
             self._read(0.05)
 
-    def shut(self, seconds: float = 60.0) -> int:
+    def shut(self) -> int:
         """Close the terminal, as somebody who closes its window; the code that the program ends with."""
         os.close(self._master)
         self._master = -1
-        return self._process.wait(seconds)
+        return self._process.wait(seconds_left())
 
-    def terminate(self, seconds: float = 60.0) -> int:
+    def terminate(self) -> int:
         """SIGTERM, and nothing is read meanwhile; the code that the program ends with."""
         self._process.terminate()
-        return self._process.wait(seconds)
+        return self._process.wait(seconds_left())
 
     def is_busy(self, *, for_seconds: float) -> bool:
         """Whether the program does anything in the time to come."""
@@ -133,17 +134,19 @@ class Terminal:
         time.sleep(for_seconds)
         return program.cpu_times() != before
 
-    def exit_code(self, seconds: float = 60.0) -> int:
-        deadline = time.monotonic() + seconds
+    def exit_code(self) -> int:
         while self._process.poll() is None:
-            if time.monotonic() > deadline:
-                raise AssertionError(f"the program goes on:\n{self.text}")
+            if seconds_left() == 0.0:
+                give_up("the end of the program", self.text)
             self._read(0.05)
         self._read(0)
         return self._process.returncode
 
     def _read(self, seconds: float) -> None:
-        while select.select([self._master], [], [], seconds)[0]:
+        """What has come, or comes in these seconds; not for ever, as a program may draw faster than it is read here."""
+        for _ in range(MAX_READS):
+            if not select.select([self._master], [], [], seconds)[0]:
+                return
             with contextlib.suppress(OSError):  # EIO: the program has closed its side
                 data = os.read(self._master, 65536)
                 self.raw += data

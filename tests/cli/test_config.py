@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from tests.cli.program import Program
 
+from fenceline.server.server_settings import ServerSettings
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Program:
@@ -26,6 +28,20 @@ def test_defaults(program: Program) -> None:
     assert (found["worker.processes"]["value"], found["worker.processes"]["source"]) == (1, "default")
     assert found["worker.processes"]["variable"] == "FENCELINE_WORKER_PROCESSES"
     assert {row["source"] for row in found.values()} == {"default"}
+
+
+def test_a_server_in_an_application_has_the_limits_of_the_command(program: Program) -> None:
+    found, settings = rows(program), ServerSettings()
+    for name in ("requests_per_second", "refusals_per_second", "max_body_bytes", "statement_seconds"):
+        assert found[f"server.{name}"]["value"] == getattr(settings, name)
+    assert settings.refusals_per_second == 20.0
+
+
+def test_a_setting_that_only_the_environment_can_have_is_refused_in_a_file(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "fenceline.toml").write_text('delivery = "arq"\nredis_url = "redis://localhost"\n')
+    said = program("config").error
+    assert "only the environment can have: delivery, redis_url" in said
+    assert "set FENCELINE_DELIVERY, FENCELINE_REDIS_URL" in said
 
 
 def test_the_password_of_a_redis_is_hidden(program: Program) -> None:
@@ -120,5 +136,10 @@ def test_the_worker_uses_the_file(fenceline: Program) -> None:
     (fenceline.folder / "fenceline.toml").write_text(f'dsn = "{dsn}"\n[worker]\ngrace = -1\n')
     ran = fenceline("worker", "app", "--once")
     assert ran.code == 2
-    assert "grace must be 0 or more" in ran.err
+    assert "grace -1.0 is out of range: use 0 to" in ran.err
+    for name, value in [("grace", "nan"), ("grace", "inf"), ("lease", "nan"), ("lease", "1e300"), ("lease", "0")]:
+        ran = fenceline("worker", "app", "--once", "--grace", "0", f"--{name}", value)
+        assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
+        assert f"{name} {float(value)} is out of range: use" in ran.err
+    assert "999 is not in the range" in fenceline("worker", "app", "--once", "--empty-exit", "999").err
     assert fenceline("worker", "app", "--once", "--grace", "0", "--empty-exit", "9").code == 9

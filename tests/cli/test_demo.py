@@ -1,5 +1,6 @@
 """`fenceline demo`, the real program: its ledger is clean, and it is not when the fence is taken out."""
 
+import contextlib
 import os
 import pty
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.sql.mutants import MUTANTS
+from tests.support.patience import seconds_left
 
 from fenceline.cli.demo.ledger import Ending, Ledger, Line, check
 
@@ -31,16 +33,16 @@ def run(folder: Path, *options: str, dsn: str | None = None) -> tuple[int, str]:
     )
     os.close(theirs)
     screen = b""
-    while True:
+    with process:
         try:
-            read = os.read(ours, 65536)
-        except OSError:  # the terminal is closed: the program has ended
-            break
-        if not read:
-            break
-        screen += read
-    os.close(ours)
-    return process.wait(), re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
+            with contextlib.suppress(OSError):  # the terminal is closed: the program has ended
+                while read := os.read(ours, 65536):
+                    screen += read
+            code = process.wait(seconds_left())
+        finally:
+            os.close(ours)
+            process.terminate()  # it ends its workers
+    return code, re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", screen.decode())
 
 
 @pytest.mark.xdist_group("demo")

@@ -7,9 +7,12 @@ from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
 from tests.cli.program import FENCELINE, Hands, Program
+
+from fenceline.cli.exception_text import one_line
 
 
 def test_a_mistyped_check_symbol(fenceline: Program, hands: Hands) -> None:
@@ -67,6 +70,20 @@ def test_a_database_that_does_not_answer(tmp_path: Path, closed_port: int, comma
     assert "geheim" not in error
 
 
+@pytest.mark.parametrize("command", ["doctor", "migrate", "workers"])
+def test_a_socket_that_is_not_there(tmp_path: Path, command: str) -> None:
+    error = Program(tmp_path, f"postgresql://nobody@/nothing?host={tmp_path}")(command).error
+    assert "check --dsn (or FENCELINE_DSN), and that PostgreSQL is running there" in error
+
+
+def test_a_connection_that_is_lost_between_two_statements() -> None:
+    """The driver has other words for it then, and `top` ended with a traceback."""
+    farewell = asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+    for error in (farewell, asyncpg.InterfaceError("connection is closed")):
+        assert "check --dsn" in (one_line(error) or "")
+    assert one_line(asyncpg.InternalClientError("no decoder for OID 42")) is None
+
+
 def test_a_database_that_does_not_exist(fenceline: Program, database: str) -> None:
     elsewhere = urlunsplit(urlsplit(database)._replace(path="/nonexistent"))
     for command in (("jobs", "list"), ("migrate",)):
@@ -89,7 +106,7 @@ def test_a_dsn_that_is_none(fenceline: Program) -> None:
 
 
 def test_a_schema_that_is_missing_too_old_or_too_new(fenceline: Program, hands: Hands, empty_database: str) -> None:
-    for command in (("jobs", "list"), ("up",)):
+    for command in (("jobs", "list"), ("up",), ("server", "--no-auth", "--port", "0")):
         assert "run `fenceline migrate`" in fenceline(*command, "--dsn", empty_database).error
     hands.connection.execute("update fenceline.migration set compatible_from = 999 where number = 1")
     error = fenceline("jobs", "list").error
@@ -146,11 +163,12 @@ def test_the_depth_of_a_lane_that_is_not_there(fenceline: Program) -> None:
     "code, says",
     [
         ("raise RuntimeError('boom')", "tasks cannot be imported: RuntimeError: boom ("),
+        ("raise SystemExit('set $HOST')", "tasks cannot be imported: SystemExit: set $HOST ("),
         ("import nowhere_at_all", "tasks cannot be imported: ModuleNotFoundError: No module named 'nowhere_at_all' ("),
         ("def (", "tasks cannot be imported: SyntaxError: invalid syntax (tasks.py, line 1)"),
         (
             "from fenceline import Fenceline\napp = Fenceline(delivery='pigeon')",
-            "tasks cannot be imported: delivery 'pigeon' is unknown: use postgres, arq or inline, or a backend (",
+            "cannot be imported: delivery 'pigeon' is unknown: use postgres, arq or inline, or a backend's class (",
         ),
         ("from fenceline import Fenceline\napp = Fenceline(delivery='pigeon')", "tasks.py, line 2)"),
         ("", "tasks:app is missing: APP must name a Fenceline object"),

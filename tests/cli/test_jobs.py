@@ -4,11 +4,15 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
-from tests.cli.program import FENCELINE, Hands, Program
+import pytest
+from tests.cli.program import FENCELINE, Hands, Held, Program
 from tests.cli.terminal import Terminal
+from tests.support.figures import Figures
+from tests.support.patience import seconds_left
 
 from fenceline.cli.jobs import collect
 from fenceline.model.job import JobFilter, JobPage
@@ -171,36 +175,55 @@ def test_more_lines_than_one_read_gives(fenceline: Program, hands: Hands) -> Non
     assert [json.loads(line)["message"] for line in lines] == [f"line {n}" for n in range(2100)]
 
 
-def test_follow_goes_on_until_the_job_ends(fenceline: Program, hands: Hands) -> None:
-    job = hands.enqueue()
-    held = hands.claim()
+@contextmanager
+def followed(fenceline: Program, hands: Hands, held: Held) -> Iterator["subprocess.Popen[str]"]:
+    """`fenceline jobs logs -f`, which has shown the first line."""
     hands.log(held, {"message": "first"})
     with subprocess.Popen(
-        [FENCELINE, "jobs", "logs", "-f", job],
+        [FENCELINE, "jobs", "logs", "-f", held.id],
         cwd=fenceline.folder,
         env={**fenceline.environment, "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as following:
-        guard = threading.Timer(30, following.kill)
+        guard = threading.Timer(seconds_left(), following.kill)
         guard.start()
         try:
             assert following.stdout is not None
             assert "first" in following.stdout.readline()
-            hands.log(held, {"message": "second"})
-            logged_at = time.monotonic()
-            assert "second" in following.stdout.readline()
-            assert time.monotonic() - logged_at < 5
-            hands.log(held, {"message": "last"})
-            hands.finish(held, "failed_for_good", error={"message": "it broke"})
-            out, err = following.communicate()
+            yield following
         finally:
             guard.cancel()
+            following.kill()
+
+
+def test_follow_goes_on_until_the_job_ends(fenceline: Program, hands: Hands) -> None:
+    job = hands.enqueue()
+    held = hands.claim()
+    with followed(fenceline, hands, held) as following:
+        assert following.stdout is not None
+        hands.log(held, {"message": "second"})
+        assert "second" in following.stdout.readline()
+        hands.log(held, {"message": "last"})
+        hands.finish(held, "failed_for_good", error={"message": "it broke"})
+        out, err = following.communicate()
     assert following.returncode == 0
     assert out.count("\n") == 1
     assert "last" in out
     assert err == f"{job} failed: it broke\n"
+
+
+@pytest.mark.timing
+def test_follow_shows_a_line_soon(fenceline: Program, hands: Hands, figures: Figures) -> None:
+    hands.enqueue()
+    held = hands.claim()
+    with followed(fenceline, hands, held) as following:
+        assert following.stdout is not None
+        hands.log(held, {"message": "second"})
+        logged_at = time.monotonic()
+        assert "second" in following.stdout.readline()
+        figures.at_most("a line of the log is shown after", time.monotonic() - logged_at, 5)
 
 
 def test_ctrl_c_ends_follow_without_a_word(fenceline: Program, hands: Hands) -> None:

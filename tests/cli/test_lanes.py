@@ -39,6 +39,13 @@ def test_set_changes_what_is_said(fenceline: Program) -> None:
     assert fenceline("lanes", "set", "reports").code == 2
 
 
+def test_the_delivery_of_a_lane_is_shown_where_there_is_one(fenceline: Program) -> None:
+    assert "DELIVERY" not in fenceline("lanes", "list").out
+    [_head, line] = fenceline("lanes", "set", "default", "--delivery", "arq").out.splitlines()
+    assert "arq" in line.split()
+    assert "DELIVERY" in fenceline("lanes", "list").out
+
+
 def test_drain_and_resume_a_lane(fenceline: Program, hands: Hands) -> None:
     assert "drained" in fenceline("lanes", "drain", "default").out
     hands.enqueue()

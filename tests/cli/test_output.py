@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from fenceline.cli import output
+from fenceline.cli.job_text import draw_bar, progress_text
 from fenceline.cli.output import ago, duration, print_table, table, text
-from fenceline.cli.progress_text import draw_bar, progress_text
 from fenceline.cli.timeline import draw_timeline
 from fenceline.model.job import JobRecord
 from fenceline.model.records import AttemptRecord

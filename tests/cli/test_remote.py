@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import httpx
 import pytest
 from tests.cli.program import FENCELINE, Hands, Program
 from tests.cli.terminal import Terminal
+from tests.support.patience import eventually_blocking, seconds_left
 
 TokenOf = Callable[..., str]
 
@@ -30,20 +30,21 @@ def url(fenceline: Program) -> Iterator[str]:
         env=fenceline.environment,
         stdout=subprocess.DEVNULL,
     ) as process:
-        deadline = time.monotonic() + 30
-        while True:
+
+        def answers() -> bool:
+            assert process.poll() is None
             try:
-                httpx.get(f"http://127.0.0.1:{port}/healthz")
-                break
+                return httpx.get(f"http://127.0.0.1:{port}/healthz").is_success
             except httpx.TransportError:
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+                return False
+
         try:
+            eventually_blocking(answers, "the server answers")
             yield f"http://127.0.0.1:{port}"
-        finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(20)
+            process.wait(seconds_left())
+        finally:
+            process.kill()
 
 
 @pytest.fixture

@@ -61,7 +61,10 @@ def test_a_schedule_from_its_making_to_its_end(runner: CliRunner) -> None:
         (["set", "s", "--kind", "work", "--cron", "0 25 * * *"], "cron '0 25 * * *' is not valid: Bad hour"),
         (["set", "s", "--kind", "work", "--every", "60", "--timezone", "Nowhere"], "timezone 'Nowhere' is unknown"),
         (["set", "s", "--kind", "work", "--every", "60", "--window", "22:00"], "to '' of window"),
-        (["set", "s", "--kind", "work", "--every", "60", "--args", "{"], "--args is not JSON"),
+        (
+            ["set", "s", "--kind", "work", "--every", "60", "--args", "{"],
+            "'--args': this is not JSON",
+        ),
         (["set", "s", "--every", "60"], "needs a kind"),
         (["set", "s", "--every", "60", "--misfire", "twice"], "'twice' is not one of"),
     ],

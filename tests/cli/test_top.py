@@ -160,9 +160,7 @@ def test_enter_opens_the_page_of_a_job_with_its_reason_error_and_log(top: Termin
     top.press("q")
     top.until("File top_test", gone=True)
     top.press("t")
-    deadline = time.monotonic() + 20
-    while hands.value("select count(*) from fenceline.ready") == 0:
-        assert time.monotonic() < deadline
+    hands.until("select count(*) > 0 from fenceline.ready")
 
 
 def test_slash_filters_and_the_question_mark_lists_the_keys(top: Terminal, hands: Hands) -> None:

@@ -113,5 +113,7 @@ class Proxy:
 async def proxied(dsn: str) -> AsyncIterator[Proxy]:
     proxy = Proxy(dsn)
     await proxy.open()
-    yield proxy
-    await proxy.refuse()
+    try:
+        yield proxy
+    finally:
+        await proxy.refuse()

@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 from tests.client.conftest import Worker
 from tests.conftest import Connect
+from tests.support.patience import eventually, seconds_left
 
 from fenceline import Fenceline, Status
 from fenceline.client.app_parts import app_parts
@@ -19,11 +20,10 @@ OURS_SQL = "select count(*) from pg_stat_activity where datname = current_databa
 
 
 async def no_connection_is_left(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
-    for _ in range(100):
-        if await connection.fetchval(OURS_SQL) == 0:
-            return True
-        await asyncio.sleep(0.05)
-    return False
+    async def none() -> bool:
+        return int(await connection.fetchval(OURS_SQL)) == 0
+
+    return bool(await eventually(none, "the app's connections are closed"))
 
 
 async def test_an_async_context_manager_closes_what_it_used(database: str, connect: Connect) -> None:
@@ -58,7 +58,11 @@ async def test_a_connection_in_use_is_cut_when_the_app_closes(database: str, wor
     async with worker.connection.transaction():
         await worker.connection.execute("lock table fenceline.job in access exclusive mode")
         enqueue = asyncio.create_task(app.enqueue("work"))
-        await asyncio.sleep(0.2)
+
+        async def waits() -> bool:
+            return bool(await worker.connection.fetchval("select count(*) from pg_locks where not granted"))
+
+        await eventually(waits, "the connection is in use")
         await app.close()
     await enqueue
 
@@ -99,7 +103,7 @@ async def test_a_database_without_the_schema_says_what_to_run(empty_database: st
             with pytest.raises(SchemaMissing, match="this database has no Fenceline schema: run `fenceline migrate`"):
                 await app.enqueue("work")
         with pytest.raises(SchemaMissing):
-            await app.jobs.handle("0003-G923-0VQV-SW0").result(timeout=20)
+            await app.jobs.handle("0003-G923-0VQV-SW0").result(timeout=seconds_left())
         with pytest.raises(SchemaMissing):
             app.sync.enqueue("work")
 
@@ -166,7 +170,7 @@ def test_without_a_dsn_there_is_an_embedded_database(tmp_path_factory: pytest.Te
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=seconds_left(),
     )
 
     assert (done.stdout.split(), done.stderr) == (["queued", "queued", "queued", "3"], "")

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from tests.client.conftest import Worker
+from tests.support.patience import seconds_left
 
 from fenceline import Context, Fenceline, FencelineError, InvalidArgs
 from fenceline.client.arguments import MAX_DEPTH, Arguments
@@ -152,7 +153,7 @@ async def test_values_survive_the_database(app: Fenceline, worker: Worker) -> No
     await worker.run(job, result=json.loads(handler_parts(handle).arguments.encode_result(order) or ""))
 
     assert handler_parts(handle).arguments.decode(stored) == given_args
-    assert await job.result(timeout=10) == order
+    assert await job.result(timeout=seconds_left()) == order
 
 
 # Signatures ----------------------------------------------------------------------------------------------------
@@ -194,9 +195,10 @@ def test_a_handler_without_parameters_takes_none() -> None:
 def with_list(*paths: str) -> None: ...
 def with_dictionary(**paths: str) -> None: ...
 def with_positional_only(path: str, /) -> None: ...
+async def with_positional_only_context(ctx: Context, /, path: str) -> None: ...
 
 
-@pytest.mark.parametrize("handler", [with_list, with_dictionary, with_positional_only])
+@pytest.mark.parametrize("handler", [with_list, with_dictionary, with_positional_only, with_positional_only_context])
 def test_parameters_without_names_are_refused(handler: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="args are stored by name"):
         Fenceline("postgresql://unused").job()(handler)

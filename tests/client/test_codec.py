@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet, MultiFernet
+from tests.support.patience import eventually, seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fail, Fenceline, Retry, Sealed, SyncContext, WithErrors
@@ -94,13 +95,13 @@ async def work_through(app: Fenceline) -> None:
         first = next(attempt for attempt in await carried.attempts() if attempt.error is not None)
         assert first.error is not None
         assert first.error["message"] == f"not {CANARY}"
-        assert (await written.result(30)) == {"written": CANARY}
-        assert [await job.result(30) for job in (*many, grouped)] == [CANARY] * 3
+        assert (await written.result(seconds_left())) == {"written": CANARY}
+        assert [await job.result(seconds_left()) for job in (*many, grouped)] == [CANARY] * 3
         failure = (await ended(failed)).error
         assert failure is not None
         assert (failure["message"], failure["type"]) == (f"never {CANARY}", "Fail")
         page = await app.jobs.list(kind="child")
-        await asyncio.gather(*(app.jobs.handle(job.id).wait(30) for job in page.items))
+        await asyncio.gather(*(app.jobs.handle(job.id).wait(seconds_left()) for job in page.items))
     assert {job.args["secret"] for job in page.items} == {CANARY}
     assert len(page.items) == 4, "the child is there"
 
@@ -139,23 +140,25 @@ async def test_values_from_before_the_codec_are_read(app: Fenceline, database: s
     async with make_app(database) as plain:
         job = await plain.enqueue("child", {"secret": "plain"})
     async with running(app):
-        assert await app.jobs.handle(job.id).result(30) == "plain"
+        assert await app.jobs.handle(job.id).result(seconds_left()) == "plain"
 
 
 async def test_a_worker_without_the_key_leaves_the_job_to_others(app: Fenceline, database: str) -> None:
     job = await app.enqueue("child", {"secret": CANARY}, max_attempts=1)
     async with make_app(database) as blind, running(blind):
         seen = blind.jobs.handle(job.id)
-        async with asyncio.timeout(30):
-            while (await seen.get()).status != "scheduled":  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0.05)
+
+        async def put_off() -> bool:
+            return (await seen.get()).status == "scheduled"
+
+        await eventually(put_off, "the job is put off")
         record = await seen.get()
         assert record.attempt == 0, "it costs no attempt"
         assert "$sealed" in record.args
     connection_app = make_app(database, Fernet(KEY))
     async with connection_app, running(connection_app):
         await app_parts(connection_app).database().call(_now(job.id))
-        assert await connection_app.jobs.handle(job.id).result(30) == CANARY
+        assert await connection_app.jobs.handle(job.id).result(seconds_left()) == CANARY
 
 
 def _now(job_id: str) -> Any:
@@ -166,7 +169,7 @@ def _now(job_id: str) -> Any:
 async def test_a_result_that_cannot_be_read_is_refused(app: Fenceline, database: str) -> None:
     async with running(app):
         job = await app.enqueue("child", {"secret": CANARY})
-        await job.wait(30)
+        await job.wait(seconds_left())
     async with make_app(database, Fernet(NEWER_KEY)) as other:
         handler = app_parts(other).handlers["child"]
         with pytest.raises(Sealed, match="FENCELINE_KEYS"):
@@ -199,7 +202,7 @@ async def test_everything_is_encrypted_anew(app: Fenceline, database: str) -> No
         rekey_id = await rolling.system.rekey(actor="op")
         assert await rolling.system.rekey(actor="op") == rekey_id, "one is enough"
         async with running(rolling):
-            counts = await rolling.jobs.handle(rekey_id).result(60)
+            counts = await rolling.jobs.handle(rekey_id).result(seconds_left())
     assert counts["unreadable"] == 0
     assert counts["jobs"] == 8, "those of work_through, and itself"
     tokens = set(re.findall(r"gAAAA[A-Za-z0-9_=-]+", dump(database)))
@@ -221,7 +224,7 @@ async def test_what_cannot_be_opened_is_counted_and_left(app: Fenceline, databas
     async with make_app(database, Fernet(NEWER_KEY)) as other:
         rekey_id = await other.system.rekey()
         async with running(other):
-            counts = await other.jobs.handle(rekey_id).result(60)
+            counts = await other.jobs.handle(rekey_id).result(seconds_left())
     assert (counts["unreadable"], counts["changed"]) == (1, 0)
     assert (await job.get()).args == {"secret": CANARY}
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from tests.client.conftest import Worker
 from tests.client.proxy import Proxy, proxied
+from tests.support.patience import seconds_left
 
 from fenceline import ConnectionLost, DatabaseUnavailable, Fenceline, FencelineError
+from fenceline.client.app_parts import app_parts
 from fenceline.runtime import database as runtime_database
 
 
@@ -99,6 +101,7 @@ async def test_verbs_that_are_no_reads_are_not_repeated(app: Fenceline, proxy: P
 
 
 async def test_nothing_was_sent_so_anything_is_tried_again(app: Fenceline, proxy: Proxy) -> None:
+    app_parts(app).database().pauses = (0.01,) * 10_000  # longer than it takes to open the proxy, on any machine
     await proxy.refuse()
     enqueue = asyncio.create_task(app.enqueue("work"))
     await asyncio.sleep(0.015)
@@ -115,7 +118,7 @@ async def test_a_database_that_stays_away(app: Fenceline, proxy: Proxy) -> None:
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
         await app.system.depth()
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
-        await app.jobs.handle("0003-G923-0VQV-SW0").result(timeout=30)
+        await app.jobs.handle("0003-G923-0VQV-SW0").result(timeout=seconds_left())
     with pytest.raises(DatabaseUnavailable, match="cannot be reached"):
         app.sync.enqueue("work")
 
@@ -163,7 +166,7 @@ async def test_a_dsn_that_makes_no_sense_is_not_tried_again(dsn: str, monkeypatc
     monkeypatch.setattr(runtime_database, "PAUSES", (60.0,))
 
     with pytest.raises((DatabaseUnavailable, ValueError)):
-        await asyncio.wait_for(Fenceline(dsn).enqueue("work"), 20)
+        await asyncio.wait_for(Fenceline(dsn).enqueue("work"), seconds_left())
 
 
 async def test_a_database_that_does_not_exist_is_named_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +174,7 @@ async def test_a_database_that_does_not_exist_is_named_at_once(database: str, mo
     name = database.partition("?")[0].rpartition("/")[2]
 
     with pytest.raises(DatabaseUnavailable, match="fenceline_nowhere"):
-        await asyncio.wait_for(Fenceline(database.replace(name, "fenceline_nowhere")).enqueue("work"), 20)
+        await asyncio.wait_for(Fenceline(database.replace(name, "fenceline_nowhere")).enqueue("work"), seconds_left())
 
 
 async def test_a_parameter_of_the_wrong_type_is_no_loss_of_the_connection(app: Fenceline, proxy: Proxy) -> None:

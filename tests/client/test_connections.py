@@ -27,6 +27,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from sqlalchemy.pool import NullPool
 from tests.client.conftest import Worker
 from tests.conftest import Connect
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline, Handler, Job, ResourceLocked, Status, SyncJob
 from fenceline.errors import InvalidJson, UnknownLane
@@ -247,7 +248,7 @@ async def test_commit_makes_it_claimable_and_wakes_a_waiting_worker(
         assert heard.empty()
         await transaction.commit()
 
-        assert await asyncio.wait_for(heard.get(), 10) == "default"
+        assert await asyncio.wait_for(heard.get(), seconds_left()) == "default"
         await worker.start(job)
     record = await app.jobs.get(job.id)
     assert (record.args, record.priority, record.status) == ({"text": "ä €"}, 3, Status.CLAIMED)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from moto import mock_aws
+from tests.support.patience import seconds_left
 
 from fenceline.credentials import (
     AwsStsCredentials,
@@ -105,7 +106,7 @@ async def test_command(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(FileNotFoundError):
         await ask(CommandCredentials([str(tmp_path / "missing")]), "deployer")
     slow = CommandCredentials([sys.executable, "-c", "import time; time.sleep(60)"], timeout_seconds=0.2)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(seconds_left()):
         with pytest.raises(TimeoutError):
             await ask(slow, "deployer")
     assert "chatty" not in "".join(capfd.readouterr())

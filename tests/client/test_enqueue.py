@@ -122,7 +122,7 @@ async def test_the_decorator_needs_no_parentheses(app: Fenceline) -> None:
 
 async def test_the_decorator_takes_a_function_or_settings_by_name(app: Fenceline) -> None:
     with pytest.raises(TypeError, match="decorates a function, not <object"):
-        app.job()(object())  # type: ignore[call-overload]  # wrong on purpose
+        app.job()(object())  # type: ignore[arg-type]  # wrong on purpose
     with pytest.raises(TypeError, match="no setting lain: use kind, lane, "):
         app.job(lain="interactive")  # type: ignore[call-overload]  # wrong on purpose
 

@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 from tests.client.conftest import Worker
 from tests.conftest import Connect
+from tests.support.patience import seconds_left
 
 from fenceline import Context, Fenceline, InvalidArgs, WrongStatus
 from fenceline.client.app_parts import app_parts
@@ -46,7 +47,7 @@ async def test_a_group_is_one_statement_and_its_handles_work(app: Fenceline, wor
     assert waits_for == sorted(parse_id(job.id) for job in g.jobs)
     # A handle knows the type of its result.
     await worker.run(first, result=1)
-    assert await first.result(10) == 1
+    assert await first.result(seconds_left()) == 1
 
 
 async def test_jobs_of_a_group_can_wait_for_each_other(app: Fenceline, worker: Worker) -> None:
@@ -62,7 +63,7 @@ async def test_jobs_of_a_group_can_wait_for_each_other(app: Fenceline, worker: W
     await worker.run(parts[1])
     assert await whole.status() == "queued"
     await worker.run(whole)
-    assert [str(status) for status in await g.wait(10)] == ["succeeded", "failed", "succeeded", "succeeded"]
+    assert [str(status) for status in await g.wait(seconds_left())] == ["succeeded", "failed", "succeeded", "succeeded"]
 
 
 async def test_a_job_enqueued_later_waits_for_the_whole_group(app: Fenceline, worker: Worker) -> None:
@@ -191,7 +192,7 @@ async def test_the_blocking_twin(app: Fenceline, worker: Worker) -> None:
         await worker.run(job)
     assert await asyncio.to_thread(whole.status) == "waiting"
     await worker.run(g.jobs[2])
-    assert [str(s) for s in await asyncio.to_thread(g.wait, 10)] == ["succeeded"] * 3
+    assert [str(s) for s in await asyncio.to_thread(g.wait, seconds_left())] == ["succeeded"] * 3
     assert await asyncio.to_thread(whole.status) == "queued"
 
 

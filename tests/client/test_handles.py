@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.client.conftest import Worker
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline, InvalidId, Job, JobCancelled, JobFailed, NotFound, Status, WrongStatus
 from fenceline.model.public_id import format_id, parse_id
@@ -80,24 +81,24 @@ async def test_result_is_what_the_handler_declares(app: Fenceline, worker: Worke
     job = await when.enqueue()
     await worker.run(job, result="2026-01-31T12:00:00Z")
 
-    assert await job.result(timeout=10) == datetime(2026, 1, 31, 12, tzinfo=UTC)
-    assert await app.jobs.handle(job.id).result(timeout=10) == "2026-01-31T12:00:00Z"
+    assert await job.result(timeout=seconds_left()) == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert await app.jobs.handle(job.id).result(timeout=seconds_left()) == "2026-01-31T12:00:00Z"
 
 
 async def test_no_result_is_none(app: Fenceline, worker: Worker) -> None:
     job = await app.enqueue("work")
     await worker.run(job)
 
-    assert await job.result(timeout=10) is None
-    assert await job.wait(timeout=10) is Status.SUCCEEDED
+    assert await job.result(timeout=seconds_left()) is None
+    assert await job.wait(timeout=seconds_left()) is Status.SUCCEEDED
 
 
 async def test_a_success_with_errors_is_a_success(app: Fenceline, worker: Worker) -> None:
     job = await app.enqueue("work")
     await worker.run(job, "succeeded_with_errors", result=[1])
 
-    assert await job.result(timeout=10) == [1]
-    assert await job.wait(timeout=10) is Status.SUCCEEDED_WITH_ERRORS
+    assert await job.result(timeout=seconds_left()) == [1]
+    assert await job.wait(timeout=seconds_left()) is Status.SUCCEEDED_WITH_ERRORS
 
 
 async def test_a_failure_raises_with_its_error(app: Fenceline, worker: Worker) -> None:
@@ -105,10 +106,10 @@ async def test_a_failure_raises_with_its_error(app: Fenceline, worker: Worker) -
     await worker.run(job, "failed_for_good", error={"message": "no such file", "type": "OSError"})
 
     with pytest.raises(JobFailed, match=re.escape(f"job {job.id} failed: no such file")) as failed:
-        await job.result(timeout=10)
+        await job.result(timeout=seconds_left())
     assert failed.value.error is not None
     assert failed.value.error["type"] == "OSError"
-    assert await job.wait(timeout=10) is Status.FAILED
+    assert await job.wait(timeout=seconds_left()) is Status.FAILED
 
 
 async def test_a_cancelled_job_has_no_result(app: Fenceline) -> None:
@@ -116,7 +117,7 @@ async def test_a_cancelled_job_has_no_result(app: Fenceline) -> None:
     assert await job.cancel("no longer wanted") is Status.CANCELLED
 
     with pytest.raises(JobCancelled, match="no longer wanted"):
-        await job.result(timeout=10)
+        await job.result(timeout=seconds_left())
     with pytest.raises(WrongStatus) as wrong:
         await job.cancel()
     assert wrong.value.detail == "cancelled"
@@ -129,7 +130,7 @@ async def test_cancel_asks_a_handler_to_stop(app: Fenceline, worker: Worker) -> 
     assert await job.cancel("enough", grace_seconds=60, actor="ann") is Status.CLAIMED
     assert (await job.get()).cancel_requested_at is not None
     await worker.finish(parse_id(job.id), attempt_id, "cancelled")
-    assert await job.wait(timeout=10) is Status.CANCELLED
+    assert await job.wait(timeout=seconds_left()) is Status.CANCELLED
 
 
 async def test_cancel_by_force_takes_the_fence(app: Fenceline, worker: Worker) -> None:
@@ -152,7 +153,7 @@ async def test_approve_and_reject(app: Fenceline) -> None:
     with pytest.raises(WrongStatus):
         await wanted.reject()
     with pytest.raises(JobCancelled, match="not now"):
-        await unwanted.result(timeout=10)
+        await unwanted.result(timeout=seconds_left())
 
 
 async def test_retry_makes_a_new_job_of_the_same_type(app: Fenceline, worker: Worker) -> None:
@@ -169,7 +170,7 @@ async def test_retry_makes_a_new_job_of_the_same_type(app: Fenceline, worker: Wo
     assert again != job
     assert ((await again.get()).retry_of, (await again.get()).args) == (job.id, {"upto": 3})
     await worker.run(again, result=3)
-    assert await again.result(timeout=10) == 3
+    assert await again.result(timeout=seconds_left()) == 3
 
 
 async def test_reprioritise_returns_the_old_priority(app: Fenceline, worker: Worker) -> None:
@@ -237,8 +238,8 @@ async def test_verbs_on_a_job_that_is_not_there(app: Fenceline) -> None:
         job.retry(),
         job.reprioritise(1),
         job.delete(),
-        job.wait(10),
-        job.result(10),
+        job.wait(seconds_left()),
+        job.result(seconds_left()),
     ):
         with pytest.raises(NotFound):
             await verb

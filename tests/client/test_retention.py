@@ -65,8 +65,9 @@ async def test_one_turn_goes_on_until_nothing_is_left(recorder: Recorder) -> Non
     assert recorder.most_deleted <= 10_000
 
 
-async def test_upkeep_is_several_short_transactions(recorder: Recorder) -> None:
+async def test_upkeep_is_several_short_transactions(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """What makes or drops a partition locks others out until its transaction ends: nothing slow may share it."""
+    monkeypatch.setattr("fenceline.runtime.maintenance.RETENTION_SECONDS", 60.0)  # enough for all of it in one turn
     await Maintenance(recorder.call).run_once(0)
 
     def place(name: str) -> int:

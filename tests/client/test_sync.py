@@ -5,7 +5,6 @@ import inspect
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 from tests.client.conftest import Worker
+from tests.support.patience import eventually_blocking, seconds_left
 
 from fenceline import DatabaseUnavailable, Fenceline, InvalidArgs, NotFound, Status, SyncJob, WrongStatus
 from fenceline.client.app_parts import app_parts
@@ -76,8 +76,8 @@ def test_every_verb_blocks(blocking: Fenceline, database: str) -> None:
     assert job == queue.jobs.handle(job.id)
     assert job.reprioritise(4) == 0
     finish(database, job, '"2026-01-31T00:00:00Z"')
-    assert job.result(timeout=20) == datetime(2026, 1, 31, tzinfo=UTC)
-    assert job.wait(timeout=20) is Status.SUCCEEDED
+    assert job.result(timeout=seconds_left()) == datetime(2026, 1, 31, tzinfo=UTC)
+    assert job.wait(timeout=seconds_left()) is Status.SUCCEEDED
     assert job.get() == queue.jobs.get(job.id)
     assert (job.logs(), job.steps(), job.phases(), job.progress().phase) == ([], [], [], None)
     again = job.retry()
@@ -112,7 +112,7 @@ def test_every_verb_blocks(blocking: Fenceline, database: str) -> None:
     with pytest.raises(TimeoutError):
         queue.enqueue("other").result(timeout=0.05)
     with pytest.raises(NotFound):
-        queue.jobs.handle(format_id(12345)).result(timeout=20)
+        queue.jobs.handle(format_id(12345)).result(timeout=seconds_left())
 
 
 def test_many_threads_share_one_loop(blocking: Fenceline) -> None:
@@ -129,7 +129,7 @@ async def test_beside_a_running_event_loop(app: Fenceline, worker: Worker) -> No
     second = app.sync.enqueue("work")  # blocks this loop for that long, but does not hang
     await worker.run(first, result=1)
 
-    assert await asyncio.to_thread(first.result, 20) == 1
+    assert await asyncio.to_thread(first.result, seconds_left()) == 1
     assert await app.jobs.handle(second.id).status() is Status.QUEUED
 
 
@@ -146,13 +146,13 @@ def test_close_frees_threads_that_wait(blocking: Fenceline, database: str) -> No
     job = blocking.sync.enqueue("work")
     with ThreadPoolExecutor(2) as threads, psycopg.connect(database) as locker:
         locker.execute("lock table fenceline.job in access exclusive mode")
-        calls = [threads.submit(job.result, 30), threads.submit(blocking.sync.enqueue, "work")]
+        calls = [threads.submit(job.result, seconds_left()), threads.submit(blocking.sync.enqueue, "work")]
         threading.Event().wait(0.3)
         blocking.sync.close()
 
         for call in calls:
             with pytest.raises(DatabaseUnavailable, match="the client was closed while"):
-                call.result(timeout=20)
+                call.result(timeout=seconds_left())
 
 
 @pytest.fixture
@@ -163,21 +163,27 @@ def interruptible() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
+def interrupt_once_it_waits(database: str) -> None:
+    """Not before: the call must be under way."""
+    with psycopg.connect(database, autocommit=True) as observer:
+        eventually_blocking(lambda: observer.execute(WAITING_FOR_LOCKS_SQL).fetchone() != (0,), "the call waits")
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_an_interrupted_call_is_given_up(blocking: Fenceline, database: str, interruptible: None) -> None:
     blocking.sync.enqueue("work")
     with psycopg.connect(database) as locker:
         locker.execute("lock table fenceline.job in access exclusive mode")
-        interrupt = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt = threading.Thread(target=interrupt_once_it_waits, args=(database,))
         interrupt.start()
         with pytest.raises(KeyboardInterrupt):
             blocking.sync.enqueue("work")
         interrupt.join()
         # The cancellation travels to the server by itself; the lock must outlast it.
         with psycopg.connect(database, autocommit=True) as observer:
-            deadline = time.monotonic() + 20
-            while observer.execute(WAITING_FOR_LOCKS_SQL).fetchone() != (0,):
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
+            eventually_blocking(
+                lambda: observer.execute(WAITING_FOR_LOCKS_SQL).fetchone() == (0,), "nobody waits for the lock"
+            )
 
     assert blocking.sync.system.depth() == 1
 

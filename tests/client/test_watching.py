@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from tests.client.conftest import Worker
+from tests.support.patience import eventually, seconds_left
 
 from fenceline import Fenceline, NotFound, WatchEvent
 from fenceline.model.public_id import format_id, parse_id
@@ -29,9 +30,10 @@ async def gather(events: AsyncIterator[WatchEvent], into: list[WatchEvent]) -> N
 
 
 async def until(seen: list[WatchEvent], *wanted: str) -> None:
-    async with asyncio.timeout(20):
-        while not set(wanted) <= {name for event in seen for name in (short(event), event.id)}:  # noqa: ASYNC110 - a list
-            await asyncio.sleep(0.02)
+    async def all_seen() -> bool:
+        return set(wanted) <= {name for event in seen for name in (short(event), event.id)}
+
+    await eventually(all_seen, f"the events {wanted}", lambda: seen)
 
 
 def short(event: WatchEvent) -> str:
@@ -57,7 +59,7 @@ async def test_a_job_from_its_beginning_to_its_end(app: Fenceline, worker: Worke
     await until(seen, "work claimed", "phase load", "one")
     await log(worker, job.id, attempt, "two")
     await worker.finish(parse_id(job.id), attempt)
-    await asyncio.wait_for(watching, 20)
+    await asyncio.wait_for(watching, seconds_left())
     assert [short(event) for event in seen][-2:] == ["two", "work succeeded"]
     assert {event.id for event in seen} == {job.id}
 

@@ -44,7 +44,7 @@ def test_settings_of_django_are_read_when_they_are_there(
         "    DEBUG = True\n"
     )
     assert celery.send_task("a").job.get().lane == "mail"
-    assert str(celery.conf.rules.timezone) == "Asia/Tokyo"
+    assert str(celery.conf.zone) == "Asia/Tokyo"
     sys.modules.pop("shop_settings")
 
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from tests.compat.conftest import Drain
+from tests.support.patience import seconds_left
 
 from fenceline import InvalidArgs, NotFound, Unsupported
 from fenceline.compat.celery import Celery, signature
@@ -106,7 +107,7 @@ def test_tasks_are_sent_by_name(celery: Celery, add: object, drain: Drain) -> No
     signed = signature("add", (3,), app=celery).delay()
     unknown = celery.send_task("elsewhere", [json.dumps({})])
     assert drain() == 2
-    assert (sent.get(10), signed.get(10)) == (3, 3)
+    assert (sent.get(seconds_left()), signed.get(seconds_left())) == (3, 3)
     assert (unknown.state, unknown.ready(), unknown.result) == ("PENDING", False, None)
     with pytest.raises(CeleryTimeoutError, match=r"has not ended after 0.1 seconds"):
         unknown.get(timeout=0.1)
@@ -116,7 +117,7 @@ def test_a_result_is_looked_up_in_the_app_made_last(celery: Celery, add: object,
     sent = celery.send_task("add", (1, 2))
     drain()
     found = AsyncResult(sent.id)
-    assert found.get(10) == 3
+    assert found.get(seconds_left()) == 3
     assert found.date_done == sent.job.get().finished_at
 
 
@@ -124,7 +125,7 @@ def test_an_id_that_nobody_has_is_pending_but_nothing_to_wait_for(celery: Celery
     nothing = celery.AsyncResult("no-such-task")
     assert (nothing.id, nothing.status, nothing.ready(), nothing.failed()) == ("no-such-task", "PENDING", False, False)
     with pytest.raises(NotFound, match="no task has the id 'no-such-task'"):
-        nothing.get(timeout=1)
+        nothing.get(timeout=seconds_left())
 
 
 def test_revoke_by_id_and_by_the_app(celery: Celery, add: object) -> None:

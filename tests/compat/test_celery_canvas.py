@@ -34,12 +34,13 @@ def test_chords_in_chains_and_chains_in_chords(celery: Celery, tasks: dict[str, 
     twice = (group(add.s(1, 1), add.s(2, 2)) | group(total.s(), total.s(more=1)) | total.s()).delay()
     immutable = chain(add.s(1, 1), word.si(), group(word.si())).delay()
     empty = chord([], total.s(7)).apply_async()
+    nothing_first = (group([]) | total.s(8)).delay()
     partial = chain([add.s(1), add.s(2)]).delay(10)
     drain()
     assert nested.get(10) == (12 + 4 + 10) + 1000 + 1
     assert twice.get(10) == 6 + 7
     assert immutable.get(10) == ["word"]
-    assert (empty.get(10), partial.get(10)) == (7, 13)
+    assert (empty.get(10), nothing_first.get(10), partial.get(10)) == (7, 8, 13)
 
 
 def test_a_group_is_seen_as_a_whole(celery: Celery, tasks: dict[str, Any], drain: Drain) -> None:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import seconds_left
+
 PROJECT = Path(__file__).with_name("django_project")
 
 
@@ -16,7 +18,7 @@ def test_a_project_runs_with_the_imports_changed(database: str) -> None:
         env={**environment, "DATABASE_URL": database},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.stdout == "healed\n", done.stderr

@@ -12,6 +12,7 @@ from types import ModuleType
 from uuid import uuid4
 
 import pytest
+from tests.support.patience import seconds_left
 
 from fenceline import JobFailed
 from fenceline.compat.celery.exceptions import TaskRevokedError
@@ -45,7 +46,7 @@ def shop(folder: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
             yield module
         finally:
             worker.send_signal(signal.SIGTERM)
-            worker.wait(60)
+            worker.wait(seconds_left())
             module.app.sync.close()
 
 

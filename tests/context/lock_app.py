@@ -54,11 +54,11 @@ async def edit_isolated_async(ctx: Context, edition: int) -> None:
         note("out", edition, ctx)
 
 
-@app.job(isolated=True, timeout=0.5, retry=Retry(max_attempts=1))
+@app.job(isolated=True, retry=Retry(max_attempts=1))
 def stay_isolated(ctx: SyncContext, edition: int) -> None:
     with ctx.lock("edition", edition):
         note("in", edition, ctx)
-        time.sleep(60)
+        time.sleep(3600)
 
 
 @app.job(retry=Retry(max_attempts=3, base=0))

@@ -6,6 +6,7 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, FencelineError, Retry
@@ -19,7 +20,7 @@ AGAIN = Retry(max_attempts=2, backoff="fixed", base=0.0, jitter=0.0)
 async def test_children_exist_when_their_parent_has_succeeded(app: Fenceline, work: Work, flavour: str) -> None:
     async with work():
         job = await app.enqueue(f"parent.{flavour}", {"succeeds_at": 2}, tenant="acme")
-        ids = await job.result(timeout=30)
+        ids = await job.result(timeout=seconds_left())
         children = [await ended(app.jobs.handle(child)) for child in ids]
         listed = (await app.jobs.list(kind="child")).items
         failed = await app.enqueue(f"parent.{flavour}", {"succeeds_at": 9}, tenant="acme")
@@ -119,7 +120,7 @@ async def test_children_have_snapshots_and_defaults_of_their_own(app: Fenceline,
         return [job.id for job in jobs]
 
     async with work():
-        ids = await (await parent.enqueue()).result(timeout=30)
+        ids = await (await parent.enqueue()).result(timeout=seconds_left())
         connection = await app_parts(app).database().connect()
         rows = await connection.fetch(
             "select snapshot #>> '{}' as snapshot, priority from fenceline.job where id = "
@@ -158,5 +159,5 @@ async def test_another_job_with_the_dedupe_key_takes_the_childs_place(app: Fence
         assert (await ended(await app.enqueue("plan"))).error is None
         assert [(await child.get()).waiting_for for child in children] == ["dependencies", "dependencies"]
         await app.lanes.resume("shut")
-        assert [await child.result(timeout=30) for child in children] == [2, 3]
-        assert await other.result(timeout=30) == 9
+        assert [await child.result(timeout=seconds_left()) for child in children] == [2, 3]
+        assert await other.result(timeout=seconds_left()) == 9

@@ -5,14 +5,15 @@ import json
 import random
 import shutil
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tests.worker.fleet import Fleet, kill, until
 
+#: So many jobs at least, and so many deaths.
 JOBS = 500
+DEATHS = 5
 
 
 @pytest.fixture
@@ -22,14 +23,16 @@ def crashing(fleet: Fleet) -> Fleet:
     return fleet
 
 
-async def pay_while_children_die(fleet: Fleet, kinds: tuple[str, str]) -> Counter[str]:
-    """How often each job has paid; every job has succeeded."""
+async def pay_while_children_die(fleet: Fleet, kinds: tuple[str, str]) -> tuple[int, Counter[str]]:
+    """The number of jobs, and how often each has paid; every job has succeeded."""
     chance = random.Random(5)
     await fleet.started("--processes", "2", "--concurrency", "10", "--threads", "6", children=2)
-    killed = 0
-    for enqueued in range(JOBS // 10, JOBS + 1, JOBS // 10):
-        for number in range(enqueued - JOBS // 10, enqueued):
-            await fleet.enqueue(kinds[number % 2], {"number": number}, max_attempts=100)
+    killed = enqueued = 0
+    while enqueued < JOBS or killed < DEATHS:
+        async with fleet.connection.transaction():  # all at once, so that the workers have much to do
+            for number in range(enqueued, enqueued + JOBS // 10):
+                await fleet.enqueue(kinds[number % 2], {"number": number}, max_attempts=100)
+        enqueued += JOBS // 10
         while int(await fleet.scalar("select count(*) from fenceline.history where final")) < enqueued:
             # Not one that runs a suspect alone: three deaths of that are a quarantine, which is another story.
             busy = await fleet.connection.fetch(
@@ -41,22 +44,21 @@ async def pay_while_children_die(fleet: Fleet, kinds: tuple[str, str]) -> Counte
                 kill(chance.choice([row["pid"] for row in busy]))
                 killed += 1
                 break
-    await fleet.ended(JOBS, seconds=120)
-    assert killed >= 5, "the jobs have met some deaths"
+    await fleet.ended(enqueued)
     outcomes = Counter(row["outcome"] for row in await fleet.history() if row["final"])
-    assert outcomes == {"succeeded": JOBS}
-    return Counter(row["job"] for row in await fleet.connection.fetch("select job from public.paid"))
+    assert outcomes == {"succeeded": enqueued}
+    return enqueued, Counter(row["job"] for row in await fleet.connection.fetch("select job from public.paid"))
 
 
 @pytest.mark.parametrize("kinds", [("pay", "pay_blocking"), ("pay_together", "pay_together_blocking")])
 async def test_effects_are_exactly_once_although_children_die(crashing: Fleet, kinds: tuple[str, str]) -> None:
-    paid = await pay_while_children_die(crashing, kinds)
-    assert paid.total() == len(paid) == JOBS
+    jobs, paid = await pay_while_children_die(crashing, kinds)
+    assert paid.total() == len(paid) == jobs
 
 
 async def test_without_the_transaction_they_are_not(crashing: Fleet) -> None:
-    paid = await pay_while_children_die(crashing, ("pay_apart", "pay_apart_blocking"))
-    assert paid.total() > JOBS, "some have paid twice"
+    jobs, paid = await pay_while_children_die(crashing, ("pay_apart", "pay_apart_blocking"))
+    assert paid.total() > jobs, "some have paid twice"
 
 
 def notes(fleet: Fleet) -> list[str]:
@@ -93,14 +95,12 @@ async def test_steps_that_were_done_before_a_death_are_not_run_again(crashing: F
 
 @pytest.mark.parametrize("flavour", ["async", "def", "isolated"])
 async def test_a_shutdown_is_heeded_between_steps(crashing: Fleet, flavour: str) -> None:
-    worker = await crashing.started("--grace", "60", "--isolated", "2")
+    worker = await crashing.started("--grace", "3600", "--isolated", "2")
     [released] = await crashing.enqueue(f"walk.{flavour}.release", {"gate": "gate"})
     [failed] = await crashing.enqueue(f"walk.{flavour}.fail", {"gate": "gate"})
     await at_the_gate(crashing, 2)
-    asked = time.monotonic()
     worker.signal(signal.SIGTERM)
-    assert await worker.exit_code(50) == 0
-    assert time.monotonic() - asked < 50, "not after the grace period, but after the step"
+    assert await worker.exit_code() == 0  # not after the grace period, but after the step
     [row] = await crashing.history(released)
     assert (row["outcome"], row["final"]) == ("released", False)
     [row] = await crashing.history(failed)
@@ -140,7 +140,7 @@ async def test_every_signal_is_taken_once_although_children_die(crashing: Fleet)
             killed += 1
         return int(await crashing.scalar("select count(*) from fenceline.history where final")) == jobs
 
-    await until(ended, "all have heard both words", seconds=120)
+    await until(ended, "all have heard both words")
     assert killed >= 3, "the jobs have met some deaths"
     rows = await connection.fetch("select outcome, result::text from fenceline.history where final")
     assert Counter((row["outcome"], row["result"]) for row in rows) == {("succeeded", "[1, 2]"): jobs}

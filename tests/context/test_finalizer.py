@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
+from tests.support.patience import come, seconds_left
 from tests.worker.in_process_worker import ended
 
 from fenceline import Context, Fenceline, Retry
@@ -48,7 +49,7 @@ async def test_an_attempt_that_is_gone_is_not_finalized(app: Fenceline, work: Wo
     gone = asyncio.Event()
 
     async def take() -> None:
-        await asyncio.wait_for(connection.execute("delete from fenceline.running"), timeout=5)
+        await asyncio.wait_for(connection.execute("delete from fenceline.running"), timeout=seconds_left())
         gone.set()
 
     @app.job()
@@ -62,11 +63,11 @@ async def test_an_attempt_that_is_gone_is_not_finalized(app: Fenceline, work: Wo
         await conn.execute("insert into public.paid (job) values ($1)", job.id)
         await take()  # an attempt whose finalizer runs can be taken at once: nothing waits for user code
 
-    async with work(grace_seconds=10):
+    async with work(grace_seconds=3600):
         for when in ("before", "during"):
             gone.clear()
             await app.enqueue("lost", {"when": when})
-            await asyncio.wait_for(gone.wait(), timeout=20)
+            await come(gone, "the attempt is gone")
     assert called == ["during"]
     assert await paid(connect) == []
 
@@ -92,7 +93,7 @@ async def test_a_finalizer_may_be_of_the_other_kind(
     handler.finalizer(finalize_def if handler_is_async else finalize_async)
     async with work():
         job = await app.enqueue("other")
-        assert await job.result(timeout=30) == 1
+        assert await job.result(timeout=seconds_left()) == 1
     assert await paid(connect) == [job.id]
 
 

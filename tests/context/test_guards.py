@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, Retry, SyncContext
@@ -38,7 +39,7 @@ async def test_a_version_that_was_not_written_does_not_count(app: Fenceline, kin
     async with running(app):
         failed = await ended(await app.enqueue(kind, {"version": 3, "fail": True}))
         assert failed.status == "failed"
-        assert await (await app.enqueue(kind, {"version": 2})).result(30) == 2
+        assert await (await app.enqueue(kind, {"version": 2})).result(seconds_left()) == 2
         older = await ended(await app.enqueue(kind, {"version": 1}))
         assert older.error is not None
         assert (older.status, older.error["code"]) == ("cancelled", "superseded")

@@ -17,6 +17,7 @@ from urllib.parse import unquote_plus
 import pytest
 from tests.conftest import Connect
 from tests.context.identity_app import forms
+from tests.support.patience import seconds_left
 from tests.worker.fleet import Connection, Fleet
 from tests.worker.in_process_worker import ended, running
 
@@ -147,7 +148,7 @@ async def test_a_worker_inside_a_program_prints_no_secret(database: str, capsys:
             early.write(form[7:] + "\n")
 
     async with running(app):
-        await (await work.options(identity="deployer").enqueue()).result(30)
+        await (await work.options(identity="deployer").enqueue()).result(seconds_left())
     captured = "".join(capsys.readouterr())
     assert_nothing_readable(captured, "output of the program")
     assert captured.count("[redacted]") >= 2 * 40
@@ -173,7 +174,7 @@ async def test_what_a_library_tells_of_the_exchange_is_not_kept(
 
     with caplog.at_level(logging.DEBUG, logger=library.name):
         async with running(app):
-            await (await work.options(identity="deployer").enqueue()).result(30)
+            await (await work.options(identity="deployer").enqueue()).result(seconds_left())
     assert_no_secret(caplog.text, "log of the process")
     assert "asking for deployer" in caplog.text
     kept = await everything(await connect())
@@ -298,5 +299,7 @@ async def test_static_credentials_in_an_embedded_worker(database: str) -> None:
 
     async with running(app):
         job = await work.options(identity="deployer").enqueue()
-        assert await job.result(30) == "<[redacted]>"
-        assert await (await plain.enqueue()).result(30) == "abcdefgh", "it has no identity, so it knows no secret"
+        assert await job.result(seconds_left()) == "<[redacted]>"
+        assert await (await plain.enqueue()).result(seconds_left()) == "abcdefgh", (
+            "it has no identity, so it knows no secret"
+        )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import Connect
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, Job, Retry
@@ -60,12 +61,12 @@ async def hash_of(connect: Connect, job: Job[Any]) -> str:
 async def test_what_was_planned_runs(app: Fenceline, configuration: Configuration, connect: Connect) -> None:
     async with running(app):
         planned = await app_parts(app).handlers["plan"].enqueue("web")
-        await planned.wait(30)
+        await planned.wait(seconds_left())
         # By the plan's handle, by its hash, by its id in JSON.
         ways: list[Any] = [planned, await hash_of(connect, planned), {"job": planned.id}]
         for required in ways:
             job = await app.enqueue("apply", {"target": "web"}, requires_hash=required)
-            assert await job.result(30) == {"target": "web", "replicas": 2}
+            assert await job.result(seconds_left()) == {"target": "web", "replicas": 2}
     assert configuration.applied == [{"target": "web", "replicas": 2}] * 3
 
 
@@ -139,10 +140,10 @@ async def test_every_way_to_enqueue_takes_a_snapshot(
         apply.sync.enqueue("s")
         async with app.group() as g:
             await g.enqueue("apply", {"target": "g"})
-        await (await fan_out.enqueue()).wait(30)
+        await (await fan_out.enqueue()).wait(seconds_left())
         records = [record async for record in app.jobs.each(kind="apply")]
         for record in records:
-            assert await app.jobs.handle(record.id).wait(30) == "succeeded"
+            assert await app.jobs.handle(record.id).wait(seconds_left()) == "succeeded"
     connection = await connect()
     kept = await connection.fetch(
         "select args->>'target' as target, snapshot::text from fenceline.job where kind = 'apply'"

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended
 
 from fenceline import Cancel, Context, Fail, Fenceline, RetryLater, Snooze
@@ -47,10 +48,10 @@ async def test_a_renamed_kind_keeps_its_old_jobs(app: Fenceline, work: Work) -> 
         return [ctx.kind, number]
 
     async with work():
-        assert await old.result(timeout=30) == ["old.name", 1]
+        assert await old.result(timeout=seconds_left()) == ["old.name", 1]
         by_old_name = await app.enqueue("older.name", {"number": 2})
-        assert await by_old_name.result(timeout=30) == ["new.name", 2], "new jobs have the new name"
-        assert await (await renamed.enqueue(number=3)).result(timeout=30) == ["new.name", 3]
+        assert await by_old_name.result(timeout=seconds_left()) == ["new.name", 2], "new jobs have the new name"
+        assert await (await renamed.enqueue(number=3)).result(timeout=seconds_left()) == ["new.name", 3]
 
     with pytest.raises(ValueError, match=r"kind 'old\.name' has two handlers"):
         app.job(kind="old.name")(handler_parts(renamed).function)

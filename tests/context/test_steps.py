@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, until_running
 
 from fenceline import Context, Fenceline, Retry
@@ -94,7 +95,7 @@ async def test_what_a_cancelled_handler_keeps_is_resumed(app: Fenceline, work: W
         record = await ended(job)
         assert record.status == "cancelled"
         again = await job.retry()
-        assert await again.result(timeout=30) == {"row": 8}
+        assert await again.result(timeout=seconds_left()) == {"row": 8}
         assert (await again.get()).attempt == 2
 
 

@@ -8,6 +8,7 @@ from tests.conftest import Connect
 from tests.context.conftest import Work
 from tests.context.sample import FLAVOURS
 from tests.context.test_steps import what_ran
+from tests.support.patience import seconds_left
 from tests.worker.fleet import until
 from tests.worker.in_process_worker import ended
 
@@ -46,7 +47,7 @@ async def test_signals_before_the_wait_are_kept_in_order(app: Fenceline, work: W
     for number in range(3):
         assert await job.signal("word", number) == "queued"
     async with work():
-        assert await job.result(timeout=30) == [0, 1, 2]
+        assert await job.result(timeout=seconds_left()) == [0, 1, 2]
         assert len(await job.attempts()) == 1, "there was nothing to wait for"
         with pytest.raises(WrongStatus, match="cannot be signalled: it is succeeded"):
             await job.signal("word")
@@ -64,7 +65,7 @@ async def test_many_waits_at_once_take_a_signal_each(app: Fenceline, work: Work)
         await waits(job)
         await job.signal("right", 2)
         await job.signal("left", 1)
-        assert await job.result(timeout=30) == [1, 2]
+        assert await job.result(timeout=seconds_left()) == [1, 2]
 
 
 async def test_what_cannot_be_waited_for_is_refused(app: Fenceline, work: Work) -> None:
@@ -124,18 +125,18 @@ async def test_a_thousand_jobs_that_wait_hold_no_slot(app: Fenceline, work: Work
         )
 
     async with work():
-        await until(all_wait, "1000 jobs wait", seconds=120)
+        await until(all_wait, "1000 jobs wait")
         assert await connection.fetchval("select count(*) from fenceline.running") == 0
         assert (await app.lanes.get("default")).in_use == 0
-        assert await (await plain.enqueue()).result(timeout=30) == 1
+        assert await (await plain.enqueue()).result(timeout=seconds_left()) == 1
         await connection.execute("select fenceline.signal_job(job_id, 'go', to_jsonb(job_id)) from fenceline.held")
         for job in jobs[:: len(jobs) - 1]:
-            await job.wait(120)
+            await job.wait(seconds_left())
 
         async def all_ended() -> bool:
             return int(await connection.fetchval("select count(*) from fenceline.history where final")) == 1001
 
-        await until(all_ended, "all have their signal", seconds=120)
+        await until(all_ended, "all have their signal")
     taken = await connection.fetchval(
         "select count(*) from fenceline.history h join fenceline.signal s on s.job_id = h.job_id "
         "where h.final and h.outcome = 'succeeded' and h.result = to_jsonb(h.job_id) and s.taken_at is not null"

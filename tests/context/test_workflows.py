@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Context, Fenceline, JobCancelled, Retry, SyncContext, WithErrors
@@ -67,10 +68,10 @@ async def test_plan_subtasks_synthesize_with_a_failing_subtask(app: Fenceline, k
 
     async with running(app):
         planned = await plan.enqueue("fences")
-        whole, strict, *parts = await planned.result(30)
-        result = await app.jobs.handle(whole).result(30)
+        whole, strict, *parts = await planned.result(seconds_left())
+        result = await app.jobs.handle(whole).result(seconds_left())
         with pytest.raises(JobCancelled, match=re.escape(parts[1])):
-            await app.jobs.handle(strict).result(30)
+            await app.jobs.handle(strict).result(seconds_left())
         assert {(await app.jobs.get(child)).parent for child in (whole, strict, *parts)} == {planned.id}
     common: dict[str, Any] = {"kind": "subtask", "labels": {"of": "fences"}, "error": None, "errors": None}
     assert result == {
@@ -105,13 +106,13 @@ async def test_a_group_and_what_follows_it(app: Fenceline) -> None:
             await g.enqueue_many("subtask", [{"part": n} for n in range(1, 5)])
             whole = await g.then("synthesize", {"topic": "groups"}, policy="always")
             never = await g.then("synthesize", {"topic": "groups"})
-        assert [str(status) for status in await g.wait(30)] == [
+        assert [str(status) for status in await g.wait(seconds_left())] == [
             "succeeded",
             "failed",
             "succeeded_with_errors",
             "succeeded",
         ]
-        result = await whole.result(30)
+        result = await whole.result(seconds_left())
         assert [(parent["id"], parent["status"]) for parent in result["parents"]] == [
             (job.id, str(await job.status())) for job in g.jobs
         ]
@@ -137,13 +138,13 @@ async def test_a_retried_fan_in_sees_its_parents_and_their_retries(app: Fencelin
         async with app.group() as g:
             parts = await g.enqueue_many(part, [{"n": n} for n in range(100)])
             strict = await g.then(total)
-        assert await strict.wait(30) == "cancelled"
-        await asyncio.gather(*(job.wait(30) for job in parts))
+        assert await strict.wait(seconds_left()) == "cancelled"
+        await asyncio.gather(*(job.wait(seconds_left()) for job in parts))
         fail = False
         await parts[7].retry()
         again = await strict.retry()
-        assert await again.result(30) == sum(range(100))
-        assert await (await again.retry()).result(30) == sum(range(100))
+        assert await again.result(seconds_left()) == sum(range(100))
+        assert await (await again.retry()).result(seconds_left()) == sum(range(100))
 
 
 async def test_failure_and_cancel_go_down_the_chain(app: Fenceline) -> None:
@@ -161,9 +162,9 @@ async def test_failure_and_cancel_go_down_the_chain(app: Fenceline) -> None:
             always = await app.enqueue("synthesize", {"topic": cause}, after={"jobs": [second], "policy": "always"})
             if cause == "cancelled":
                 await first.cancel(force=True)
-            assert await first.wait(30) == cause
-            assert await second.wait(30) == await third.wait(30) == "cancelled"
-            [parent] = (await always.result(30))["parents"]
+            assert await first.wait(seconds_left()) == cause
+            assert await second.wait(seconds_left()) == await third.wait(seconds_left()) == "cancelled"
+            [parent] = (await always.result(seconds_left()))["parents"]
             assert (parent["id"], parent["status"]) == (second.id, "cancelled")
             assert first.id in parent["error"]
 
@@ -179,7 +180,7 @@ async def test_children_of_a_failed_attempt_do_not_come_to_be(app: Fenceline) ->
         return child.id
 
     async with running(app):
-        child = await (await plan.enqueue()).result(30)
+        child = await (await plan.enqueue()).result(seconds_left())
         page = await app.jobs.list(kind="subtask")
         assert [(record.id, record.args) for record in page.items] == [(child, {"part": 2})]
 
@@ -202,7 +203,7 @@ async def test_a_child_that_cannot_be_made_fails_its_parent_and_nobody_else(app:
         assert record.error is not None
         assert (record.status, record.error["code"]) == ("failed", "missing_dependency")
         assert gone in record.error["message"]
-        assert await bystander.wait(30) == "succeeded"
+        assert await bystander.wait(seconds_left()) == "succeeded"
         assert len((await app.jobs.list(kind="subtask")).items) == 1
 
 
@@ -219,19 +220,19 @@ async def test_approval_from_end_to_end(app: Fenceline) -> None:
         rejected = await deploy.options(needs_approval=True).enqueue("2")
         follower = await app.enqueue("deploy", {"version": "3"}, after=[rejected])
         plain = await deploy.enqueue("0")
-        assert await plain.result(30) == "deployed 0"
+        assert await plain.result(seconds_left()) == "deployed 0"
         assert [str(await job.status()) for job in (approved, rejected)] == ["awaiting_approval"] * 2
         assert await approved.approve("looks good", actor="ann") == "queued"
-        assert await approved.result(30) == "deployed 1"
+        assert await approved.result(seconds_left()) == "deployed 1"
         assert await rejected.reject("not on a Friday", actor="bob") == "cancelled"
         with pytest.raises(JobCancelled, match="not on a Friday"):
-            await rejected.result(30)
+            await rejected.result(seconds_left())
         record = await rejected.get()
         assert record.error is not None
         assert record.error["code"] == "rejected"
-        assert await follower.wait(30) == "cancelled"
+        assert await follower.wait(seconds_left()) == "cancelled"
         # The same from blocking code.
         again = await asyncio.to_thread(deploy.options(needs_approval=True).sync.enqueue, "4")
         await asyncio.to_thread(again.approve, actor="ann")
-        assert await asyncio.to_thread(again.result, 30) == "deployed 4"
+        assert await asyncio.to_thread(again.result, seconds_left()) == "deployed 4"
     assert ran == ["0", "1", "4"]

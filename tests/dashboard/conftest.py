@@ -1,7 +1,7 @@
 """The fixtures of the server's tests for a browser's requests, and a real browser with a whole site for the pages.
 
 Where there is no Chromium the tests of pages are skipped, and the summary of the run says so; with
-`FENCELINE_REQUIRE_BROWSER` (in CI) they fail.
+`FENCELINE_REQUIRE_TOOLS` (in CI) they fail.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,8 +11,9 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.conftest import create_database, drop_database
-from tests.dashboard.site import Site, find_chromium, leave_out, site_on, worker_of
+from tests.dashboard.site import Site, find_chromium, site_on, worker_of
 from tests.server.conftest import anonymous, api, as_role, queue_app, settings
+from tests.support.patience import seconds_left
 
 from fenceline.testing.databases import dsn_of
 
@@ -21,16 +22,17 @@ __all__ = ["anonymous", "api", "as_role", "queue_app", "settings"]
 #: `page = enter("operator", tenant="acme")`: a browser of its own, signed in.
 Enter = Callable[..., Page]
 
-expect.set_options(timeout=20_000)
+
+@pytest.fixture(autouse=True)
+def patient() -> None:
+    """What a page is to show may take as long as the test."""
+    expect.set_options(timeout=seconds_left() * 1000)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Gone with the module: while its driver lives, no test of this process can have an event loop of its own."""
     program = find_chromium()
-    if program is None:
-        reason = "Chromium is not installed, so the pages of the dashboard are NOT tested (scripts/install-test-tools)"
-        leave_out(reason)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"]
@@ -58,6 +60,7 @@ def site(site_database: str) -> Iterator[Site]:
 def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """A browser without a session. It goes nowhere but to the site."""
     context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(seconds_left() * 1000)
     yield context
     context.close()
 
@@ -68,6 +71,7 @@ def enter(browser: Browser, site: Site) -> Iterator[Enter]:
 
     def make(role: str = "fleet_operator", **options: str) -> Page:
         context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
+        context.set_default_timeout(seconds_left() * 1000)
         contexts.append(context)
         sign_in(context, site.token(role, **options))
         return context.new_page()

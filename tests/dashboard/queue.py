@@ -1,12 +1,12 @@
 """What a test does to the queue from outside, over the same API."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 from tests.dashboard.site import Site
+from tests.support.patience import eventually_blocking
 
 
 class Queue:
@@ -43,12 +43,15 @@ class Queue:
         return found
 
 
-def wait_for(look: Callable[[], Any], met: Callable[[Any], bool], seconds: float = 30) -> Any:
-    end = time.monotonic() + seconds
-    while not met(found := look()):
-        assert time.monotonic() < end, f"it did not come: {found}"
-        time.sleep(0.05)
-    return found
+def wait_for(look: Callable[[], Any], met: Callable[[Any], bool]) -> Any:
+    seen: list[Any] = []
+
+    def looked() -> bool:
+        seen[:] = [look()]
+        return met(seen[0])
+
+    eventually_blocking(looked, "what the queue is to say", lambda: seen[0])
+    return seen[0]
 
 
 @contextmanager

@@ -1,8 +1,7 @@
 """When a page has everything that it asked for: seen from inside, because its stream stays open."""
 
-import time
-
 from playwright.sync_api import Page
+from tests.support.patience import give_up, seconds_left
 
 _COUNT = """
 window.inFlight = 0;
@@ -28,18 +27,16 @@ def count_requests(page: Page) -> None:
 
 
 def settle(page: Page) -> None:
-    assert becomes(page, _SETTLED, seconds=20), "the page goes on asking"
+    becomes(page, _SETTLED, "a page that has all that it asked for")
 
 
-def becomes(page: Page, expression: str, *, seconds: float) -> bool:
-    """Whether it becomes true in time.
+def becomes(page: Page, expression: str, what: str) -> None:
+    """Wait until it is true.
 
     Playwright's `wait_for_function` looks again from inside the page, where the policy of the dashboard forbids `eval`:
     it works only when the first look is the last.
     """
-    end = time.monotonic() + seconds
-    while not page.evaluate(expression):
-        if time.monotonic() > end:
-            return False
+    while not (seen := page.evaluate(expression)):
+        if seconds_left() == 0.0:
+            give_up(what, seen)
         page.wait_for_timeout(50)
-    return True

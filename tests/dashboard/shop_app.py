@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from pathlib import Path
 from typing import Any
 
 from fenceline import Cancelled, Context, Fenceline, Retry
@@ -11,7 +12,10 @@ app = Fenceline()
 
 
 @app.job(kind="catalogue.import", lane="interactive", timeout=600)
-async def catalogue_import(ctx: Context, source: str, rows: int = 240, pause: float = 0.0) -> dict[str, Any]:
+async def catalogue_import(
+    ctx: Context, source: str, rows: int = 240, pause: float = 0.0, gate: str | None = None
+) -> dict[str, Any]:
+    """`gate`: a file that it waits for before the prices."""
     ctx.log("reading", source=source)
     async with ctx.phase("inventory"):
         await ctx.progress(done=rows, total=rows, message="every row counted")
@@ -23,6 +27,8 @@ async def catalogue_import(ctx: Context, source: str, rows: int = 240, pause: fl
         await ctx.items.skip("lid", reason="unchanged")
         await ctx.items.fail("detail", error="the file is cut off")
         await asyncio.sleep(pause)
+        while gate is not None and not Path(gate).exists():  # noqa: ASYNC240, ASYNC110 - a look at a file, in a test
+            await asyncio.sleep(0.02)
         await ctx.items.complete("back")
     async with ctx.phase("prices"):
         for done in range(0, rows + 1, 40):

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,12 +10,13 @@ from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import httpx
-import pytest
 import uvicorn
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
+from tests.support.tools import needed_tool
 
 from fenceline import Fenceline
 from fenceline.server.asgi_app import create_app
@@ -28,15 +28,8 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def find_chromium() -> str | None:
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-def leave_out(reason: str) -> NoReturn:
-    """Skip, and say so in the summary; in CI that is a failure."""
-    if os.environ.get("FENCELINE_REQUIRE_BROWSER"):
-        pytest.fail(reason)
-    pytest.skip(reason)
+def find_chromium() -> str:
+    return needed_tool("chromium", "chromium-browser", "google-chrome")
 
 
 def apart(work: Coroutine[Any, Any, T]) -> T:
@@ -75,15 +68,15 @@ class Site:
         self._server.startup = tell  # type: ignore[method-assign]  # uvicorn has no other way to tell
         self._thread = threading.Thread(target=self._server.run, name="site")
         self._thread.start()
-        assert started.wait(30), "the server did not start"
+        while not started.wait(0.1):
+            assert self._thread.is_alive(), "the server did not start"
         self.port = self._server.servers[0].sockets[0].getsockname()[1]
 
     def stop_server(self) -> None:
         assert self._server is not None
         assert self._thread is not None
         self._server.should_exit = True
-        self._thread.join(30)
-        assert not self._thread.is_alive()
+        self._thread.join()
 
     def token(self, role: str, **options: Any) -> str:
         async def make() -> str:
@@ -93,7 +86,7 @@ class Site:
         return apart(make())
 
     def client(self, token: str) -> httpx.Client:
-        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=300)
 
 
 @contextlib.contextmanager
@@ -106,7 +99,10 @@ def worker_of(dsn: str, *options: str) -> Iterator[None]:
             yield
         finally:
             process.terminate()
-            process.wait(30)
+            try:
+                process.wait(seconds_left())
+            finally:
+                process.kill()
 
 
 @contextlib.contextmanager

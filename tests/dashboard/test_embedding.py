@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -38,7 +39,10 @@ def application() -> Iterator[str]:
     server.server_close()
 
 
-def test_a_page_of_the_application_shows_a_job_live(browser: Browser, site_database: str, application: str) -> None:
+def test_a_page_of_the_application_shows_a_job_live(
+    browser: Browser, site_database: str, application: str, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
     found = re.search(r"```html\n(.*?)```", (ROOT / "docs/guides/dashboard.md").read_text(), re.DOTALL)
     assert found is not None
     with (
@@ -48,7 +52,8 @@ def test_a_page_of_the_application_shows_a_job_live(browser: Browser, site_datab
         queue_of(site) as operator,
     ):
         operator.lane("imports", enabled=False)  # until the page is open
-        job = Queue(client).enqueue("catalogue.import", {"source": "s3://shop/a.csv", "pause": 1.0}, lane="imports")
+        args = {"source": "s3://shop/a.csv", "gate": str(gate)}
+        job = Queue(client).enqueue("catalogue.import", args, lane="imports")
         code = client.post("/v1/session/codes").json()["code"]
         ANSWERS["/"] = found[1].replace("https://jobs.example.com", site.url).encode()
         ANSWERS["/my-import"] = json.dumps({"job": job, "code": code}).encode()
@@ -57,7 +62,8 @@ def test_a_page_of_the_application_shows_a_job_live(browser: Browser, site_datab
         page.goto(f"{application}/")
         expect(page.locator("#text")).to_have_text("queued")
         operator.lane("imports", enabled=True)
-        expect(page.locator("#text")).to_have_text("prices")
+        expect(page.locator("#text")).to_have_text("images")
+        gate.touch()
         expect(page.locator("#text")).to_have_text("succeeded_with_errors")
         assert page.evaluate("bar.value") == 1
         context.close()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -36,10 +37,10 @@ def confirm(page: Page, verb: str, reason: str = "") -> None:
     expect(dialogue).to_have_count(0)
 
 
-def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue) -> None:
+def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue, tmp_path: Path) -> None:
     queue.lane("imports", enabled=False)
-    page = enter()
-    job = queue.enqueue("catalogue.import", {"source": "s3://shop/catalogue.csv", "pause": 1.5}, lane="imports")
+    page, gate = enter(), tmp_path / "gate"
+    job = queue.enqueue("catalogue.import", {"source": "s3://shop/catalogue.csv", "gate": str(gate)}, lane="imports")
     open_job(page, job)
     status(page, "queued")
     expect(page.get_by_label("Why it is where it is")).to_contain_text("imports")
@@ -49,6 +50,7 @@ def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue) -> None:
     log = page.get_by_role("log")
     expect(log).to_contain_text("reading source=s3://shop/catalogue.csv")
     expect(page.get_by_role("meter", name="progress of inventory")).to_be_visible()
+    gate.touch()
     expect(log).to_contain_text("prices of 240 rows written")
     status(page, "succeeded with errors")  # one of its items failed
     assert queue.job(job)["status"] == "succeeded_with_errors"
@@ -64,20 +66,23 @@ def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue) -> None:
     assert download.value.path().read_text().count("\n") == 8
 
 
-def test_its_log_is_paused_and_goes_on(enter: Enter, queue: Queue) -> None:
-    page = enter()
-    job = queue.enqueue("catalogue.import", {"source": "s3://shop/slow.csv", "pause": 6.0})
+def test_its_log_is_paused_and_goes_on_even_after_the_end(enter: Enter, queue: Queue, tmp_path: Path) -> None:
+    page, gate = enter(), tmp_path / "gate"
+    job = queue.enqueue("catalogue.import", {"source": "s3://shop/slow.csv", "gate": str(gate)})
     open_job(page, job)
     log = page.get_by_role("log")
     expect(log).to_contain_text("reading")
     expect(page.get_by_role("list", name="Failed")).to_have_text("detail the file is cut off")
     expect(page.get_by_role("list", name="In progress")).to_have_text("back")
     page.get_by_role("button", name="Pause").click()
-    expect(page.get_by_role("button", name="Go on (1 new)")).to_be_visible()
-    expect(log.locator("div")).to_have_count(1)
-    page.get_by_role("button", name="Go on").click()
-    expect(log).to_contain_text("prices of 0 rows written")
+    expect(page.get_by_role("button", name="Go on (0 new)")).to_be_visible()
+    gate.touch()
     status(page, "succeeded with errors")
+    expect(log.locator("div")).to_have_count(1)
+    page.get_by_role("button", name="Go on (7 new)").click()
+    expect(log).to_contain_text("prices of 0 rows written")
+    expect(log.locator("div")).to_have_count(8)
+    expect(page.get_by_role("button", name="Pause")).to_have_count(0)
 
 
 def test_steps_items_and_attempts_are_shown(enter: Enter, queue: Queue) -> None:

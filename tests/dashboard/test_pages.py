@@ -260,7 +260,7 @@ def test_a_chart_whose_script_comes_late_shows_what_came_before(enter: Enter, si
     held["uplot.js"].continue_()
     expect(chart.locator("canvas")).to_be_visible()
     # The line is not all on the ground: something is drawn in the colour of success well above it.
-    assert becomes(
+    becomes(
         page,
         """() => {
             const canvas = document.querySelector("[aria-label^='Throughput'] canvas");
@@ -271,7 +271,7 @@ def test_a_chart_whose_script_comes_late_shows_what_came_before(enter: Enter, si
             }
             return drawn > 5;
         }""",
-        seconds=10,
+        "a line above the ground",
     )
 
 

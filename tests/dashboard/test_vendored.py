@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.dashboard.site import ROOT, leave_out
+from tests.dashboard.site import ROOT
+from tests.support.tools import needed_tool
 
 VENDOR = ROOT / "src/fenceline/server/dashboard/assets/vendor"
 ASSETS = VENDOR.parent
@@ -42,9 +42,7 @@ def test_scripts_of_ours_name_no_other_host() -> None:
 @pytest.fixture(scope="module")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with what the lock file names, installed once."""
-    program = shutil.which("npm")
-    if program is None:
-        leave_out("npm is not installed, so the dashboard's types and third-party scripts are NOT checked")
+    program = needed_tool("npm")
     if not (ROOT / "node_modules" / ".package-lock.json").exists():
         subprocess.run([program, "ci", "--no-audit", "--no-fund"], cwd=ROOT, check=True, capture_output=True)
     return ROOT / "node_modules"

@@ -10,7 +10,8 @@ import pytest
 from tests.conftest import Connect
 
 import fenceline.database.calls
-from fenceline.database.call import As, Sql, function, statement
+from fenceline.database.call import As, Function, Sql, function, statement
+from fenceline.database.calls import enqueue
 from fenceline.database.decoding import nothing
 from fenceline.database.schema_files import read_schema_files
 from fenceline.model.sealed import seal_json
@@ -35,6 +36,7 @@ NOT_CALLED = {
     "list_jobs": "0.1: page_jobs bounds the bytes of a page",
     "list_locks": "0.1: describe_locks knows keys and resource locks too",
     "prune": "0.1: prune_some says whether there is more",
+    "stats_backlog": "0.1: stats_waiting knows whose jobs they are",
     "use_token": "0.1: identify_token says what it is bound to",
 }
 
@@ -46,15 +48,48 @@ WITHOUT_CALLS = (*(SOURCE / "doctor").glob("*.py"), SOURCE / "database" / "schem
 def named_functions() -> Iterator[tuple[str, frozenset[str]]]:
     """Each place that names a function, with the parameters that it names."""
     for path in sorted(CALLS.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        module = ast.parse(path.read_text())
+        makers = {id(node): maker for maker in module.body for node in ast.walk(maker)}
+        for node in ast.walk(module):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "function":
                 assert isinstance(node.args[0], ast.Constant), f"{path.name}: a function's name is a constant"
-                yield str(node.args[0].value), frozenset(f"p_{word.arg}" for word in node.keywords if word.arg)
+                named = {word.arg for word in node.keywords if word.arg} | given(node, makers[id(node)], module)
+                yield str(node.args[0].value), frozenset(f"p_{name}" for name in named)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
                 for name, arguments in re.findall(r"fenceline\.(\w+)\(([^)]*)\)", node.value):
                     places = arguments.split(",") if arguments.strip() else []
                     assert all(" => $" in place for place in places), f"{path.name}: {name} is called by position"
                     yield name, frozenset(place.split("=>")[0].strip() for place in places)
+
+
+def given(node: ast.Call, maker: ast.stmt, module: ast.Module) -> set[str]:
+    """What a function's second argument passes on: `locals()` is the parameters around it, without the viewer."""
+    if len(node.args) == 1:
+        return set()
+    assert isinstance(maker, ast.FunctionDef)
+    source = ast.unparse(node.args[1])
+    if source == "given":  # what every enqueue says
+        return set(enqueue._given("k", As("json", "{}"), "{}", None, None))
+    if maker.args.kwarg is not None and source == maker.args.kwarg.arg:  # `**settings`: whatever its callers name
+        own = {argument.arg for argument in maker.args.kwonlyargs}
+        return {word.arg for call in calls_of(maker.name, module) for word in call.keywords if word.arg} - own
+    assert source == "locals()", f"{ast.unparse(node)}: which parameters are these?"
+    parameters = {argument.arg for argument in (*maker.args.args, *maker.args.kwonlyargs)}
+    local = {
+        name.id
+        for statement in maker.body
+        if isinstance(statement, ast.Assign) and node not in ast.walk(statement)
+        for name in statement.targets
+        if isinstance(name, ast.Name)
+    } | {inner.name for inner in maker.body if isinstance(inner, ast.FunctionDef)}
+    assert local == set(), f"{maker.name}: locals() would pass on these too"
+    return parameters - {"viewer"}
+
+
+def calls_of(name: str, module: ast.Module) -> Iterator[ast.Call]:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node
 
 
 def test_each_function_with_a_role_is_called_in_exactly_one_place() -> None:
@@ -92,6 +127,17 @@ def test_a_statement_has_a_parameter_for_each_value_in_its_order() -> None:
     )
     assert call.parameters == ("a", "{}", "7")
     assert call.seals == {1: seal_json}
+
+
+def test_arguments_are_taken_from_the_parameters_of_a_call_without_the_viewer() -> None:
+    def call(job_id: int, viewer: str, *, reason: str | None) -> Function:
+        return function("act_on_job", locals(), job_id=str(job_id), actor=viewer)
+
+    assert call(3, "ann", reason=None) == Function("act_on_job", {"job_id": "3", "reason": None, "actor": "ann"})
+
+
+def test_a_tuple_is_an_array_for_every_driver() -> None:
+    assert statement("select {}", ("a", "b"), decode=nothing).parameters == (["a", "b"],)
 
 
 @pytest.mark.parametrize("value", [None, 3, ["a"]])

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ import asyncpg
 import psutil
 import psycopg
 import pytest
+from tests.support.patience import eventually_blocking, seconds_left
 
 from fenceline.database.dsn import Source
 from fenceline.database.embedded import EmbeddedPostgres
@@ -84,7 +84,7 @@ class UserProcess:
 
     def dsn(self) -> str:
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], 60)
+        ready, _, _ = select.select([self.process.stdout], [], [], seconds_left())
         assert ready, "the process did not start the server"
         return self.process.stdout.readline().strip()
 
@@ -94,7 +94,7 @@ class UserProcess:
         self.process.stdin = None
 
     def leave(self) -> None:
-        _, errors = self.process.communicate(timeout=60)
+        _, errors = self.process.communicate(timeout=seconds_left())
         assert (self.process.returncode, errors) == (0, "")
 
     def kill(self) -> None:
@@ -117,11 +117,7 @@ def is_alive(pid: int | None) -> bool:
 
 def ends(pid: int | None) -> bool:
     """A stopped server has let go of its files, and its process ends a moment later."""
-    deadline = time.monotonic() + 5
-    while is_alive(pid):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.01)
+    eventually_blocking(lambda: not is_alive(pid), f"the end of process {pid}")
     return True
 
 
@@ -324,17 +320,24 @@ def test_forked_child_neither_stops_nor_keeps_the_server(folder: Path) -> None:
             sys.exit()              # runs the inherited exit handlers
         os.wait()
         print(embedded._cluster._find_postmaster() is not None, flush=True)
-        if os.fork() == 0:
+        child = os.fork()
+        if child == 0:
             os.close(1)
             os.close(2)
-            time.sleep(5)           # a child that outlives its parent is no user
+            time.sleep(3600)        # a child that outlives its parent is no user
             os._exit(0)
+        print(child, flush=True)
     """)
     answer = subprocess.run(
-        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True, timeout=seconds_left()
     )
-    assert answer.stdout == "True\n"
-    assert server_pid(folder) is None
+    running, child = answer.stdout.split()
+    try:
+        assert running == "True"
+        assert is_alive(int(child))
+        assert server_pid(folder) is None
+    finally:
+        kill(int(child))
 
 
 def test_forked_child_becomes_a_user_by_starting(folder: Path) -> None:
@@ -359,7 +362,7 @@ def test_forked_child_becomes_a_user_by_starting(folder: Path) -> None:
         os.wait()
     """)
     answer = subprocess.run(
-        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True, timeout=seconds_left()
     )
     assert answer.stdout == "True\n"
     assert server_pid(folder) is None

@@ -10,6 +10,7 @@ from uuid import uuid4
 import asyncpg
 import psycopg
 import pytest
+from tests.support.patience import eventually, seconds_left
 
 from fenceline.database.migrate import check_schema, migrate
 from fenceline.database.schema_files import ROLES, SchemaFiles, read_schema_files
@@ -196,14 +197,10 @@ async def test_another_database_may_create_the_roles_at_the_same_moment(
         transaction = elsewhere.transaction()
         await transaction.start()
         await elsewhere.execute(f"create role {files.role_name('producer')}")
-        task = asyncio.create_task(migrate(migrating, files=files, lock_timeout_seconds=30))
+        task = asyncio.create_task(migrate(migrating, files=files, lock_timeout_seconds=seconds_left()))
         # The migrator cannot see the role yet; it meets it when it creates its own, and waits for our commit.
-        async with asyncio.timeout(20):
-            while not await elsewhere.fetchval(  # noqa: ASYNC110 - what happens is in the server
-                "select exists (select from pg_locks where pid = $1 and not granted)",
-                migrating.get_server_pid(),
-            ):
-                await asyncio.sleep(0.01)
+        waits = "select exists (select from pg_locks where pid = $1 and not granted)"
+        await eventually(lambda: elsewhere.fetchval(waits, migrating.get_server_pid()), "the migrator waits")
         await transaction.commit()
         report = await task
     finally:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import asyncpg
 import pytest
+from tests.support.patience import eventually
 
 from fenceline.database.migrate import MigrationReport, check_schema, migrate, pending
 from fenceline.database.schema_files import SchemaFiles, read_schema_files
@@ -159,9 +160,10 @@ async def test_a_held_lock_delays_but_does_not_stall(connect_empty: Connect, wri
     await holder.execute("select from fenceline.thing")
 
     with pytest.raises(MigrationBlocked, match="run `fenceline migrate` again"):
-        await asyncio.wait_for(migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=2), 10)
-    retrying = asyncio.create_task(migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=50))
-    await asyncio.sleep(0.3)
+        await migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=2)
+    retrying = asyncio.create_task(migrate(connection, files=files, lock_timeout_seconds=0.05, attempts=10_000))
+    waits = "select exists (select from pg_locks where pid = $1 and not granted)"
+    await eventually(lambda: holder.fetchval(waits, connection.get_server_pid()), "the migrator waits")
     await transaction.rollback()
     assert (await retrying).applied == ("0002_pre_step",)
 

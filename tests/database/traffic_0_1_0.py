@@ -1,22 +1,22 @@
 """Producers and workers of 0.1.0: the very statements that release sends, from sessions that stay open.
 
-A call that fails is not sent again, because 0.1.0 would not; one that waits for a lock for a second fails.
+A call that fails is not sent again, because 0.1.0 would not; one that waits too long for a lock fails.
 """
 
 import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from uuid import uuid4
 
 import asyncpg
+from tests.support.patience import eventually
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
-LOCK_SECONDS = 1.0
 ENDED = "FL011"  # of a cancel: the job has ended
 
 ENQUEUE = "select job_id, created from fenceline.enqueue($1, cast($2 as json), cast($3 as json), $4, cast($5 as json))"
@@ -64,6 +64,7 @@ class Traffic:
     """What happened so far: how many calls, which failed, how long the slowest took."""
 
     dsn: str
+    lock_seconds: float
     calls: int = 0
     finished: int = 0
     enqueued: int = 0
@@ -87,15 +88,15 @@ class Traffic:
             self.slowest = max(self.slowest, (time.monotonic() - started, sql))
 
     async def connect(self) -> Connection:
-        settings = {"lock_timeout": f"{LOCK_SECONDS * 1000:.0f}", "application_name": "fenceline"}
+        settings = {"lock_timeout": f"{self.lock_seconds * 1000:.0f}", "application_name": "fenceline"}
         connection: Connection = await asyncpg.connect(self.dsn, server_settings=settings)
         return connection
 
 
 @asynccontextmanager
-async def traffic_of(dsn: str, *, producers: int = 2, workers: int = 2) -> AsyncIterator[Traffic]:
+async def traffic_of(dsn: str, *, lock_seconds: float, producers: int = 2, workers: int = 2) -> AsyncIterator[Traffic]:
     """Run them for as long as the block lasts; leaving lets every call under way come to its end."""
-    traffic = Traffic(dsn)
+    traffic = Traffic(dsn, lock_seconds)
     loops = [_watch, _maintain]
     loops += [(_produce, _produce_in_transactions)[number % 2] for number in range(producers)]
     loops += [_work] * workers
@@ -179,7 +180,7 @@ async def _maintain(traffic: Traffic) -> None:
 
 async def work_once(connection: Connection) -> Traffic:
     """One job, from its enqueue to its end."""
-    traffic = Traffic("")
+    traffic = Traffic("", 0.0)
     await traffic.fetch(connection, ENQUEUE, "work", "{}", '{"priority": 9}', None, None)
     worker = await _register(traffic, connection)
     await _run(traffic, connection, await _claim(traffic, connection, worker, 1))
@@ -233,9 +234,8 @@ async def _run(traffic: Traffic, connection: Connection, jobs: list[asyncpg.Reco
     traffic.finished += size - len(refused)
 
 
-async def until(condition: Callable[[], bool], *, seconds: float = 20.0) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            while not condition():  # noqa: ASYNC110 - what happens is in the server
-                await asyncio.sleep(0.005)
-    assert condition()
+async def until(condition: Callable[[], bool], traffic: Traffic) -> None:
+    async def met() -> bool:
+        return condition()
+
+    await eventually(met, "the traffic goes on", lambda: traffic)

@@ -11,10 +11,12 @@ from tests.delivery.redis_server import RedisServer
 def redis() -> Iterator[RedisServer]:
     folder = Path(tempfile.mkdtemp(prefix="fenceline-redis-", dir="/tmp"))  # a socket's path must be short
     server = RedisServer(folder)
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -5,12 +5,10 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-
-START_SECONDS = 30
+from tests.support.patience import eventually_blocking
 
 
 class RedisServer:
@@ -40,11 +38,13 @@ class RedisServer:
         self._process = subprocess.Popen(
             command, cwd=self._folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        until = time.monotonic() + START_SECONDS
-        while not self._answers():
-            if time.monotonic() > until or self._process.poll() is not None:
+        try:
+            eventually_blocking(self._answers_or_ended, "Redis answers")
+            if self._process.poll() is not None:
                 pytest.fail(f"{command[0]} does not start")
-            time.sleep(0.01)
+        except BaseException:
+            self.kill()
+            raise
 
     def kill(self) -> None:
         """kill -9: everything is lost."""
@@ -58,6 +58,9 @@ class RedisServer:
             self._process.send_signal(number)
             self._process.wait()
             self._process = None
+
+    def _answers_or_ended(self) -> bool:
+        return self._answers() or (self._process is not None and self._process.poll() is not None)
 
     def _answers(self) -> bool:
         try:

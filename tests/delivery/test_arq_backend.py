@@ -13,6 +13,7 @@ from tests.worker.fleet import until
 
 from fenceline import Fenceline
 from fenceline.backends.arq import ArqBackend
+from fenceline.backends.chosen import ChosenDelivery, choose_delivery
 from fenceline.backends.contract import BackendMisconfigured, BackendUnavailable, Message
 from fenceline.model.public_id import format_id
 
@@ -130,6 +131,9 @@ async def test_what_is_not_ours_is_passed_over(backend: ArqBackend) -> None:
         ("arq", "http://localhost", "not the address of a Redis server"),
         ("redis", "redis://localhost", "'redis' is unknown: use postgres, arq or inline"),
         ("postgres", "nonsense", "not the address of a Redis server"),
+        ("arq", "redis://localhost/mail", "'mail' is not the number of a Redis database"),
+        ("arq", "redis://localhost?colour=red", "not the address of a Redis server.*colour"),
+        ("arq", "rediss://localhost?ssl_cert_reqs=perhaps", "not the address of a Redis server.*perhaps"),
     ],
 )
 def test_a_wrong_setting_is_said_in_one_line(
@@ -144,6 +148,44 @@ def test_a_wrong_setting_is_said_in_one_line(
     monkeypatch.setenv("FENCELINE_DELIVERY", delivery)
     with pytest.raises(BackendMisconfigured, match=says):
         Fenceline("postgresql://nowhere")
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://", "redis://localhost/3", "rediss://u:p@localhost:7000/0", "unix:///a/b?db=2"]
+)
+def test_the_address_of_a_redis(url: str) -> None:
+    ArqBackend(url)
+
+
+@pytest.mark.parametrize("delivery", ["", "postgres"])
+def test_a_variable_that_is_empty_is_not_set(delivery: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FENCELINE_REDIS_URL", "")
+    monkeypatch.setenv("FENCELINE_DELIVERY", delivery)
+    assert choose_delivery(None) == ChosenDelivery("postgres")
+
+
+class Named:
+    def __init__(self, name: object) -> None:
+        self.name = name
+
+    async def enqueue(self, messages: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "delivery, says",
+    [
+        (Named("pigeon"), "is unknown: use postgres, arq or inline, or a backend's class"),
+        (dict, "{} is not a backend"),
+        (lambda: None, "None is not a backend"),
+        (lambda: Named(7), "is not a backend"),
+        (lambda: Named("Carrier Pigeon"), "cannot be called 'Carrier Pigeon'"),
+        (lambda: Named("postgres"), "cannot be called 'postgres'"),
+    ],
+)
+def test_what_is_no_backend_is_refused_in_one_line(delivery: Any, says: str) -> None:
+    with pytest.raises(BackendMisconfigured, match=says) as raised:
+        choose_delivery(delivery)
+    assert "\n" not in str(raised.value)
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

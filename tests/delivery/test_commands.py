@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.delivery.redis_server import RedisServer
+from tests.support.patience import eventually_blocking, seconds_left
 
 APP = """
 from fenceline import Fenceline
@@ -23,7 +24,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> subprocess.Complet
     (folder / "sample.py").write_text(APP)
     return subprocess.run(
         [sys.executable, "-m", "fenceline", *arguments], cwd=folder, env={**os.environ, **environment},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=seconds_left(), check=False,
     )  # fmt: skip
 
 
@@ -57,10 +58,13 @@ def test_enqueue_succeeds_with_redis_away_and_the_worker_runs_it_when_it_is_back
     assert nothing.returncode == 2, nothing.stderr
     assert "cannot be reached" in nothing.stderr
     redis.start()
-    for _ in range(20):  # its message was lost: it comes again within seconds
+
+    def run_once() -> "subprocess.CompletedProcess[str] | None":
+        """Its message was lost: it comes again within seconds."""
         done = run(tmp_path, "worker", "sample:app", "--once", **environment)
-        if done.returncode != 2:
-            break
+        return None if done.returncode == 2 else done
+
+    done = eventually_blocking(run_once, "the message comes again")
     assert done.returncode == 0, done.stderr
     shown = run(tmp_path, "jobs", "show", made.stdout.strip(), "--json", **environment)
     assert '"succeeded"' in shown.stdout

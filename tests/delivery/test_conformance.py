@@ -65,7 +65,9 @@ class TestHttp(OnTestDatabase):
         async with Fenceline(await app.dsn()) as server_app:
             live = LiveServer(server_app, ServerSettings(token_cache_seconds=0.0))
             await live.start()
-            token = await make_token(server_app, "runner")
-            async with run_runner(app, live.url, token, grace_seconds=0.5):
-                yield
-            await live.stop()
+            try:
+                token = await make_token(server_app, "runner")
+                async with run_runner(app, live.url, token, grace_seconds=0.5):
+                    yield
+            finally:
+                await live.stop()

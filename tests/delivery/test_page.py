@@ -1,6 +1,5 @@
 """The code of docs/guides/deliveries.md runs, and does what the page says."""
 
-import asyncio
 import re
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pytest
 from arq.worker import get_kwargs
 from tests.delivery.redis_server import RedisServer
+from tests.support.patience import eventually, seconds_left
 from tests.worker.in_process_worker import running
 
 from fenceline import Fenceline
@@ -46,7 +46,7 @@ async def test_the_page_is_true(page: dict[str, Any], redis: RedisServer) -> Non
     app: Fenceline = page["app"]
     async with running(app):
         job = await page["letter"].enqueue(to="ann")
-        assert await job.result(timeout=30) == "dear ann"
+        assert await job.result(timeout=seconds_left()) == "dear ann"
     [lane] = [lane for lane in await app.lanes.list() if lane.name == "mail"]
     assert lane.delivery == "arq"
     await app.close()
@@ -70,10 +70,12 @@ async def test_the_name_that_a_backend_gives_is_kept(page: dict[str, Any]) -> No
     await mine.lanes.create("own", delivery="memory")
     async with running(mine):
         job = await work.enqueue()
-        await job.wait(30)
+        await job.wait(timeout=seconds_left())
         record = await job.get()
         assert record.delivery == "memory"
-        async with asyncio.timeout(30):
-            while (await job.get()).backend_job_id == job.id:  # noqa: ASYNC110 - it is noted after it was sent
-                await asyncio.sleep(0.02)
+
+        async def named() -> bool:
+            return (await job.get()).backend_job_id != job.id
+
+        await eventually(named, "its name is noted, after it was sent")
         assert str((await job.get()).backend_job_id).startswith("memory-")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
+from typing import cast
 
 import asyncpg
 import pytest
@@ -15,9 +16,11 @@ from tests.worker.fleet import until
 
 from fenceline import Fenceline
 from fenceline.backends.arq import ArqBackend
+from fenceline.backends.contract import Backend, BackendUnavailable
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
 from fenceline.model.public_id import parse_id
+from fenceline.runtime import sender as sender_module
 from fenceline.runtime.sender import Sender
 from fenceline.server.asgi_app import Server
 from fenceline.server.server_settings import ServerSettings
@@ -162,3 +165,42 @@ async def test_a_server_sends_what_nobody_else_has(app: Fenceline, backend: ArqB
         job_id = await connection.fetchval("select job_id from fenceline.enqueue('work')")
         assert await received(backend) == [job_id]
     await connection.close()
+
+
+class SlowToAnswer:
+    """A backend that has been away, and takes its time to say that it is back."""
+
+    name = "slow"
+    cannot = ()
+
+    def __init__(self) -> None:
+        self.answers = asyncio.Event()
+        self.asked = 0
+
+    async def get_job_metadata(self, _backend_job_id: str) -> None:
+        self.asked += 1
+        await self.answers.wait()
+
+
+async def test_who_asks_at_the_same_time_whether_it_is_back_counts_its_return_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def nothing_due(_call: object) -> list[object]:
+        return []
+
+    changes: list[int] = []
+    monkeypatch.setattr(sender_module, "AWAY_SECONDS", 0.0)
+    monkeypatch.setattr(Sender, "_measure", lambda _self, change: changes.append(change))
+    backend = SlowToAnswer()
+    sender = Sender(cast("Backend", backend), nothing_due)
+    sender.note_away(BackendUnavailable("it is away"))
+    asking = [asyncio.create_task(sender.run_once()) for _ in range(3)]
+
+    async def all_ask() -> bool:
+        return backend.asked == 3
+
+    await until(all_ask, "all three ask", lambda: backend.asked)
+    backend.answers.set()
+    await asyncio.gather(*asking)
+    assert changes == [1, -1]
+    assert caplog.text.count("answers again") == 1

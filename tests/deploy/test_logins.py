@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 from tests.deploy.manifests import DEPLOY
+from tests.support.patience import seconds_left
 from tests.worker.fleet import FENCELINE
 
 from fenceline import Fenceline
@@ -44,7 +45,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 "PGHOST": host, "POSTGRES_USER": parts.username or "postgres",
             },
             check=True,
-            timeout=60,
+            timeout=seconds_left(),
         )  # fmt: skip
         yield dsn_of(dsn, "fenceline")
     subprocess.run(["rm", "-rf", folder], check=True)
@@ -63,7 +64,7 @@ def run(folder: Path, dsn: str, *arguments: str) -> "subprocess.CompletedProcess
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=seconds_left(),
     )
 
 

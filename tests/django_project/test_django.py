@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import pytest
+from tests.support.patience import seconds_left
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "integrations" / "django_shop"
@@ -34,7 +35,7 @@ def run_django_tests(python: str | Path, server: str, label: str) -> "subprocess
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=seconds_left(),
         check=False,
     )
 
@@ -62,7 +63,7 @@ def uv(*command: str | Path) -> "subprocess.CompletedProcess[str]":
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         check=False,
     )
 

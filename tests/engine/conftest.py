@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.runner.conftest import LiveServer, make_runner, unreachable
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.delivery.messages import database_delivery
@@ -38,11 +39,15 @@ async def side(request: pytest.FixtureRequest, database: str) -> AsyncIterator[S
             return
         live = LiveServer(producer, ServerSettings(token_cache_seconds=0.0))
         await live.start()
-        token, handlers = await make_token(producer, "runner"), unreachable()
-        yield Side(
-            "runner", handlers, producer, lambda **options: _at_work(make_runner(handlers, live.url, token, **options))
-        )
-        await live.stop()
+        try:
+            token, handlers = await make_token(producer, "runner"), unreachable()
+
+            def work(**options: Any) -> AbstractAsyncContextManager[InProcessWorker]:
+                return _at_work(make_runner(handlers, live.url, token, **options))
+
+            yield Side("runner", handlers, producer, work)
+        finally:
+            await live.stop()
 
 
 def _worker(app: Fenceline, **options: Any) -> InProcessWorker:
@@ -55,7 +60,7 @@ async def _at_work(worker: InProcessWorker) -> AsyncIterator[InProcessWorker]:
     try:
         yield worker
         worker.stop()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(seconds_left()):
             await working
     finally:
         working.cancel()

@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 from tests.conftest import Connect
 from tests.engine.conftest import Side
+from tests.support.patience import seconds_left
 from tests.worker.fleet import until
 
 from fenceline import Context, Job
@@ -54,9 +55,9 @@ async def test_a_finish_that_is_refused_does_not_end_the_finisher(
     async with side.work() as worker:
         job = await side.producer.enqueue("bad")
         for _ in range(3):
-            assert await (await side.producer.enqueue("good")).result(timeout=30) == "done"
-        status = await job.wait(timeout=30)
-        assert await (await side.producer.enqueue("good")).result(timeout=30) == "done"
+            assert await (await side.producer.enqueue("good")).result(timeout=seconds_left()) == "done"
+        status = await job.wait(timeout=seconds_left())
+        assert await (await side.producer.enqueue("good")).result(timeout=seconds_left()) == "done"
     if "failed_for_good" in refused:
         assert (status, (await job.get()).result) == ("succeeded", "done"), "given back, it ran again"
     else:
@@ -109,10 +110,10 @@ async def test_a_lane_full_of_long_jobs_leaves_a_place_to_another(side: Side, co
         await until(running, "long jobs run")
         for _ in range(3):
             job = await side.producer.enqueue("quick", lane="side")
-            assert await job.result(timeout=10) == "done"
+            assert await job.result(timeout=seconds_left()) == "done"
         gate.set()
         for job in jobs:
-            await job.wait(timeout=30)
+            await job.wait(timeout=seconds_left())
 
 
 async def test_reports_of_many_are_one_request(side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +147,7 @@ async def test_reports_of_many_are_one_request(side: Side, monkeypatch: pytest.M
         await until(all_told, "every line is written")
         gate.set()
         for job in jobs:
-            await job.wait(timeout=30)
+            await job.wait(timeout=seconds_left())
     assert sent["one by one"] == 0
     assert 1 <= sent["reports"] <= 6, "one for all, or a few where they started apart"
 
@@ -164,7 +165,9 @@ async def test_a_last_attempt_is_told_before_its_handler_runs(side: Side, connec
 
     async with side.work(concurrency=1):
         for name, attempts in (("last", 1), ("first", 2)):
-            await (await side.producer.enqueue("look", {"name": name}, max_attempts=attempts)).wait(timeout=30)
+            await (await side.producer.enqueue("look", {"name": name}, max_attempts=attempts)).wait(
+                timeout=seconds_left()
+            )
         assert await connection.fetchval("select bool_and(tells_starts) from fenceline.worker")
     assert seen == {"last": "running", "first": "claimed"}
 
@@ -197,8 +200,8 @@ async def test_large_results_and_logs_are_no_reason_to_lose_any(
     jobs = [await side.producer.enqueue("large", {"n": n}) for n in range(6)]
     talk = await side.producer.enqueue("talkative")
     async with side.work():
-        assert [await job.result(timeout=30) for job in jobs] == [str(n) * 400_000 for n in range(6)]
-        await talk.wait(timeout=30)
+        assert [await job.result(timeout=seconds_left()) for job in jobs] == [str(n) * 400_000 for n in range(6)]
+        await talk.wait(timeout=seconds_left())
     connection = await connect()
 
     async def lines(job: Job[Any]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 from uuid import uuid4
 
+from tests.support.patience import seconds_left
 from tests.worker.fleet import until
 
 from fenceline.context.attempt import Attempt
@@ -96,7 +97,7 @@ async def claiming(lanes: Lanes, places: FreePlaces) -> AsyncIterator[ClaimPolic
         yield policy
         policy.stopping = True
         policy.wake()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(seconds_left()):
             await running
     finally:
         running.cancel()

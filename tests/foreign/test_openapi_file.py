@@ -6,8 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.dashboard.site import ROOT, leave_out
+from tests.dashboard.site import ROOT
 from tests.foreign.contract import broken, contract_of
+from tests.support.tools import needed_tool
 
 HERE = Path(__file__).parent
 FILE = ROOT / "docs" / "openapi.json"
@@ -51,9 +52,7 @@ def test_operations_have_names_for_people() -> None:
 
 
 def test_a_typescript_client_is_generated(tmp_path: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        leave_out("npm is not installed, so no client is generated from docs/openapi.json")
+    npm = needed_tool("npm")
     tools = HERE / "node_modules"
     if not (tools / ".package-lock.json").exists():
         subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, capture_output=True)

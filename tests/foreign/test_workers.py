@@ -3,16 +3,16 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.dashboard.site import leave_out
 from tests.foreign.bridge import Bridge
 from tests.runner.conftest import LiveServer
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
+from tests.support.tools import needed_tool
 
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
@@ -48,11 +48,11 @@ class ForeignConformance(DeliveryConformance):
     test_children_run_after_their_parent = None  # type: ignore[assignment]  # taken out
     test_log_phase_and_progress_are_kept = None  # type: ignore[assignment]  # taken out
     test_a_handler_waits_outside_its_slot_and_runs_no_step_again = None  # type: ignore[assignment]  # taken out
+    test_a_lock_lets_in_one_handler_at_a_time = None  # type: ignore[assignment]  # taken out
 
     @pytest.fixture
     def dsn(self, database: str) -> str:
-        if shutil.which(self.tool) is None:
-            leave_out(f"{self.tool} is not installed, so the example that needs it is NOT checked")
+        needed_tool(self.tool)
         return database
 
     def commands(self, folder: Path, url: str, bridge: str, kinds: list[str]) -> list[list[str]]:
@@ -62,24 +62,33 @@ class ForeignConformance(DeliveryConformance):
     @contextlib.asynccontextmanager
     async def working(self, app: Fenceline) -> AsyncIterator[None]:
         bridge = Bridge(app_parts(app).handlers)
-        await bridge.start()
-        async with Fenceline(await app.dsn()) as server_app:
+        async with contextlib.AsyncExitStack() as stack:
+            await bridge.start()
+            stack.push_async_callback(bridge.stop)
+            server_app = await stack.enter_async_context(Fenceline(await app.dsn()))
             live = LiveServer(server_app, ServerSettings(token_cache_seconds=0.0))
             await live.start()
+            stack.push_async_callback(live.stop)
             token = await make_token(server_app, "runner")
             environment = {**os.environ, "FENCELINE_TOKEN": token, "BEAT_SECONDS": "0.5"}
-            with tempfile.TemporaryDirectory(prefix="fenceline-foreign-") as folder:
-                commands = self.commands(Path(folder), live.url, bridge.url, list(app_parts(app).handlers))
-                workers = [await asyncio.create_subprocess_exec(*command, env=environment) for command in commands]
-                try:
-                    yield
-                finally:
-                    for worker in workers:
-                        worker.terminate()
-                    codes = [await asyncio.wait_for(worker.wait(), 60) for worker in workers]
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fenceline-foreign-"))
+            commands = self.commands(Path(folder), live.url, bridge.url, list(app_parts(app).handlers))
+            workers = []
+            for command in commands:
+                workers.append(await asyncio.create_subprocess_exec(*command, env=environment))
+                stack.push_async_callback(end, workers[-1])
+            yield
+            for worker in workers:
+                worker.terminate()
+            codes = [await asyncio.wait_for(worker.wait(), seconds_left()) for worker in workers]
             assert codes == [0] * len(workers)
-            await live.stop()
-        await bridge.stop()
+
+
+async def end(worker: asyncio.subprocess.Process) -> None:
+    """However the test has ended."""
+    with contextlib.suppress(ProcessLookupError):
+        worker.kill()
+    await worker.wait()
 
 
 class TestBash(ForeignConformance):

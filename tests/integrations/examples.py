@@ -6,18 +6,17 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 from types import ModuleType
 from typing import Any
 
 import psycopg
 import pytest
+from tests.support.patience import eventually_blocking
 
 from fenceline import Fenceline
 
 FOLDER = Path(__file__).parents[2] / "examples" / "integrations"
 MAX_LINES = 100
-WAIT_SECONDS = 60.0
 
 
 def load_example(name: str, dsn: str, environment: pytest.MonkeyPatch) -> Any:
@@ -59,10 +58,7 @@ class Shop:
         self.until(lambda: self.ask("select count(*) from fenceline.waiter where lane = 'default'") > 0)
 
     def until(self, condition: Callable[[], bool]) -> None:
-        deadline = monotonic() + WAIT_SECONDS
-        while not condition():
-            assert monotonic() < deadline
-            sleep(0.05)
+        eventually_blocking(condition, "what the example is to bring about")
 
     def kill_connections(self) -> int:
         """Cut everybody off but ourselves; how many that were."""

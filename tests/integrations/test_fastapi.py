@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from tests.integrations.examples import WAIT_SECONDS, Shop, load_example
+from tests.integrations.examples import Shop, load_example
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
@@ -57,7 +58,7 @@ def test_a_job_that_is_not_there_is_404(client: TestClient, job: str) -> None:
 
 def test_progress_is_streamed(client: TestClient) -> None:
     job = client.post("/orders", params={"item": "tea"}).json()["job"]
-    with client.stream("GET", f"/jobs/{job}/stream", timeout=WAIT_SECONDS) as answer:
+    with client.stream("GET", f"/jobs/{job}/stream", timeout=seconds_left()) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         events = [json.loads(line.removeprefix("data: ")) for line in answer.iter_lines() if line.startswith("data: ")]
     assert events[-1]["status"] == "succeeded"

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.integrations.examples import WAIT_SECONDS, Shop, load_example, worker_in_thread
+from tests.integrations.examples import Shop, load_example, worker_in_thread
+from tests.support.patience import seconds_left
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def test_a_commit_wakes_the_worker(example: Any, shop: Shop) -> None:
     with worker_in_thread(example.queue):
         shop.until_a_worker_waits()
         job = client.post("/orders", json={"item": "tea"}).get_json()["job"]
-        assert example.queue.sync.jobs.handle(job).result(WAIT_SECONDS) == "receipt for tea"
+        assert example.queue.sync.jobs.handle(job).result(seconds_left()) == "receipt for tea"
     assert client.get(f"/jobs/{job}").get_json()["status"] == "succeeded"
     assert shop.counts == (1, 1)
 
@@ -38,7 +39,7 @@ def test_killed_connections_heal(example: Any, shop: Shop) -> None:
     with worker_in_thread(example.queue):
         for item in ("tea", "coffee"):
             job = client.post("/orders", json={"item": item}).get_json()["job"]
-            assert example.queue.sync.jobs.handle(job).result(WAIT_SECONDS) == f"receipt for {item}"
+            assert example.queue.sync.jobs.handle(job).result(seconds_left()) == f"receipt for {item}"
             assert shop.kill_connections() > 0
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Session
-from tests.integrations.examples import FOLDER, MAX_LINES, WAIT_SECONDS, Shop, load_example, worker_in_thread
+from tests.integrations.examples import FOLDER, MAX_LINES, Shop, load_example, worker_in_thread
+from tests.support.patience import seconds_left
 
 
 @pytest.fixture
@@ -55,10 +56,10 @@ def test_a_commit_wakes_the_worker(example: Any, shop: Shop) -> None:
     with worker_in_thread(example.queue):
         shop.until_a_worker_waits()
         first = place(example, "tea")
-        assert example.queue.sync.jobs.handle(first).result(WAIT_SECONDS) == "receipt for tea"
+        assert example.queue.sync.jobs.handle(first).result(seconds_left()) == "receipt for tea"
         shop.until_a_worker_waits()
         second = asyncio.run(place_async(example, "coffee"))
-        assert example.queue.sync.jobs.handle(second).result(WAIT_SECONDS) == "receipt for coffee"
+        assert example.queue.sync.jobs.handle(second).result(seconds_left()) == "receipt for coffee"
     assert shop.ask("select string_agg(receipt, ', ' order by id) from shop_order") == (
         "receipt for tea, receipt for coffee"
     )
@@ -68,7 +69,7 @@ def test_killed_connections_heal(example: Any, shop: Shop) -> None:
     with worker_in_thread(example.queue):
         for item in ("tea", "coffee"):
             job = place(example, item)
-            assert example.queue.sync.jobs.handle(job).result(WAIT_SECONDS) == f"receipt for {item}"
+            assert example.queue.sync.jobs.handle(job).result(seconds_left()) == f"receipt for {item}"
             assert shop.kill_connections() > 0
 
 
@@ -79,7 +80,7 @@ def test_it_runs_as_a_program(empty_database: str) -> None:
         env={**os.environ, "DATABASE_URL": empty_database},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "receipt for tea\nreceipt for coffee\n"), done.stderr

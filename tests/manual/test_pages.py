@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet
 from tests.acceptance.printed_program import DOCS, run_as_printed
 from tests.acceptance.session import free_port
 from tests.manual.test_start import answer
+from tests.support.patience import eventually, seconds_left
 from tests.worker.fleet import FENCELINE
 
 from fenceline import Fenceline
@@ -77,7 +78,11 @@ def test_isolated_handlers_end_as_the_page_says(database: str, tmp_path: Path, m
         ]
     finally:
         worker.terminate()
-        worker.wait(60)
+        try:
+            worker.wait(seconds_left())
+        finally:
+            worker.kill()
+            worker.wait()
 
 
 async def ends_of_jobs(database: str) -> list[tuple[str, str | None]]:
@@ -86,7 +91,7 @@ async def ends_of_jobs(database: str) -> list[tuple[str, str | None]]:
     async with Fenceline(database) as app:
         for kind, args in (("allocate", {"megabytes": 10}), ("allocate", {"megabytes": 1000}), ("hang", {})):
             job = await app.enqueue(kind, args, max_attempts=1)
-            await job.wait(timeout=120)
+            await job.wait(timeout=seconds_left())
             record = await job.get()
             ends.append((str(record.status), (record.error or {}).get("code")))
     return ends
@@ -129,14 +134,20 @@ async def test_the_page_on_streams_watches_a_job(database: str, capsys: pytest.C
         exec(in_function(of_many), names)  # noqa: S102 - as above
         watching = asyncio.create_task(names["page"](app, job))
         written = ""
-        async with asyncio.timeout(60):
-            while "ingest" not in written:
-                failed = await app.enqueue("ingest")
-                await failed.cancel()
-                await asyncio.sleep(0.2)
-                written += capsys.readouterr().out
-        watching.cancel()
-        await asyncio.wait([watching])
+
+        async def is_told() -> bool:
+            """It may not watch yet, so there are failures until one is told."""
+            nonlocal written
+            failed = await app.enqueue("ingest")
+            await failed.cancel()
+            written += capsys.readouterr().out
+            return "ingest" in written
+
+        try:
+            await eventually(is_told, "the page tells of a failure", lambda: written)
+        finally:
+            watching.cancel()
+            await asyncio.wait([watching])
 
 
 @pytest.fixture

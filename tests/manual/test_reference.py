@@ -21,10 +21,10 @@ from scripts.manual.reference import command_line, errors, http, metrics, option
 import fenceline
 import fenceline.credentials
 import fenceline.testing
-from fenceline import errors as exceptions
 from fenceline.client.enqueue_options import EnqueueOptions
 from fenceline.client.job_decorator import JobSettings
 from fenceline.client.schedule_decorator import ScheduleSettings
+from fenceline.errors.sqlstates import SQLSTATES
 from fenceline.server.problems import PROBLEMS
 
 ROOT = Path(__file__).parents[2]
@@ -156,7 +156,7 @@ def test_every_label_of_a_metric_is_named() -> None:
 
 def test_every_error_has_a_cause_and_a_cure() -> None:
     page = errors.page()
-    refused = {kind.code for kind in exceptions.SQLSTATES.values()}
+    refused = {kind.code for kind in SQLSTATES.values()}
     assert len(refused) > 40
     for heading, codes in (
         ("Refusals", refused),

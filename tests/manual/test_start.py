@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 from tests.acceptance.session import free_port, shell_blocks
+from tests.support.figures import Figures
+from tests.support.patience import eventually_blocking, seconds_left
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "start" / "first_job.md"
-PATIENCE_SECONDS = 60
 #: What the page says, with room for reading it.
 FIVE_MINUTES = 300
 
@@ -63,7 +64,7 @@ class Reader:
             env=self._environment,
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=seconds_left(),
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr
@@ -72,29 +73,49 @@ class Reader:
     @contextmanager
     def leaves_running(self, line: str) -> Iterator[None]:
         started = subprocess.Popen(
-            ["bash", "-c", f". .venv/bin/activate\nexec {line}"], cwd=self._folder, env=self._environment
+            ["bash", "-c", f". .venv/bin/activate\nexec {line}"],
+            cwd=self._folder,
+            env=self._environment,
+            preexec_fn=_hear_ctrl_c,  # noqa: PLW1509 - the child makes one call and then runs the program
         )
         try:
             yield
-        finally:
             started.send_signal(signal.SIGINT)  # Ctrl-C
-            started.wait(PATIENCE_SECONDS)
+            started.wait(seconds_left())
+        finally:
+            started.kill()
+            started.wait()
+
+
+def _hear_ctrl_c() -> None:
+    """Whoever started the tests may have left it ignored, as a shell with a job in the background does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def answer(url: str) -> str:
-    until = time.monotonic() + PATIENCE_SECONDS
-    while True:
+    def read() -> str:
         try:
-            with urllib.request.urlopen(url, timeout=10) as answered:  # noqa: S310 - our own server
+            with urllib.request.urlopen(url, timeout=seconds_left()) as answered:  # noqa: S310 - our own server
                 return str(answered.read().decode())
         except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.1)
+            return ""
+
+    return str(eventually_blocking(read, f"{url} answers"))
 
 
 @pytest.mark.timeout(600)  # installs some 30 packages
 def test_from_an_empty_folder_to_a_job_on_the_dashboard(wheel: Path, folder: Path) -> None:
+    follow_the_page(wheel, folder)
+
+
+@pytest.mark.timing
+@pytest.mark.timeout(600)  # as above
+def test_the_page_takes_five_minutes(wheel: Path, folder: Path, figures: Figures) -> None:
+    figures.at_most("from an empty folder to the dashboard", follow_the_page(wheel, folder), FIVE_MINUTES)
+
+
+def follow_the_page(wheel: Path, folder: Path) -> float:
+    """The seconds that it took."""
     install, worker, producer, listing, server = shell_blocks("start/first_job.md")
     assert sorted(path.name for path in folder.iterdir()) == ["producer.py", "shop.py", "worker.py"]
     reader, port = Reader(folder), free_port()
@@ -109,9 +130,8 @@ def test_from_an_empty_folder_to_a_job_on_the_dashboard(wheel: Path, folder: Pat
             assert "<html" in answer(f"http://127.0.0.1:{port}/")
             [found] = json.loads(answer(f"http://127.0.0.1:{port}/v1/jobs"))["items"]
             took = time.monotonic() - began
-    print(f"\nfrom an empty folder to the dashboard: {took:.0f} s")  # noqa: T201 - to be seen
-    assert took < FIVE_MINUTES
     assert (found["id"], found["status"]) == (job, "succeeded")
+    return took
 
 
 def test_the_source_archive_installs_into_an_empty_environment(built: Path, tmp_path: Path) -> None:

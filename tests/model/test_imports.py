@@ -13,17 +13,8 @@ def imports() -> grimp.ImportGraph:
     return grimp.build_graph("fenceline", include_external_packages=True, exclude_type_checking_imports=True)
 
 
-#: `app.run_worker` and its like import what runs the app, when they are called: convenience, and nothing else may.
-UPWARDS = {"fenceline.client.app": {"fenceline.worker.in_process", "fenceline.worker.inline"}}
-
-
 def test_no_module_imports_itself_in_a_roundabout_way(imports: grimp.ImportGraph) -> None:
-    order = TopologicalSorter(
-        {
-            module: imports.find_modules_directly_imported_by(module) - UPWARDS.get(module, set())
-            for module in imports.modules
-        }
-    )
+    order = TopologicalSorter({module: imports.find_modules_directly_imported_by(module) for module in imports.modules})
     try:
         order.prepare()
     except CycleError as error:

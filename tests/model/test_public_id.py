@@ -1,4 +1,5 @@
 import re
+from typing import Any
 
 import asyncpg
 import pytest
@@ -111,6 +112,12 @@ def test_a_bad_text_is_named_with_its_rule(text: str, rule: str) -> None:
     with pytest.raises(InvalidId, match=rule) as caught:
         parse_id(text)
     assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [5, None, b"0003-G923-0VQV-SW0"])
+def test_what_is_no_text_is_no_id(value: Any) -> None:
+    with pytest.raises(InvalidId, match="an id is a string"):
+        parse_id(value)
 
 
 def test_a_long_text_is_not_repeated_whole() -> None:

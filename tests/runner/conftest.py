@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import uvicorn
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.delivery.http import HttpDelivery
@@ -63,9 +64,11 @@ async def server_app(database: str) -> AsyncIterator[Fenceline]:
 @pytest.fixture
 async def live(server_app: Fenceline) -> AsyncIterator[LiveServer]:
     server = LiveServer(server_app, ServerSettings(token_cache_seconds=0.0))
-    await server.start()
-    yield server
-    await server.stop()
+    try:
+        await server.start()
+        yield server
+    finally:
+        await server.stop()
 
 
 @pytest.fixture
@@ -89,7 +92,7 @@ async def running(app: Fenceline, url: str, token: str, **options: Any) -> Async
     try:
         yield runner
         runner.stop()
-        async with asyncio.timeout(options.get("grace_seconds", 5.0) + 5):
+        async with asyncio.timeout(seconds_left()):
             await working
     finally:
         working.cancel()

@@ -48,6 +48,15 @@ def block(seconds: float, ctx: SyncContext) -> str:
     return "slept"
 
 
+@app.job()
+def block_until(gate: str, ctx: SyncContext) -> str:
+    """Blocks its thread until a file is there."""
+    note("start", ctx.job)
+    while not Path(gate).exists():
+        time.sleep(0.02)
+    return "let go"
+
+
 @app.job(isolated=True)
 def apart(n: int, ctx: SyncContext) -> dict[str, Any]:
     ctx.log("from a process of its own", n=n)

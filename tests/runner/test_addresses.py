@@ -7,6 +7,7 @@ import httpx
 import pytest
 from tests.runner.conftest import LiveServer, make_runner, running, unreachable
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import running as working
 
 from fenceline import Context, Fenceline
@@ -22,7 +23,7 @@ def handlers(app: Fenceline) -> Fenceline:
 
 
 async def worker_of(job: Any) -> str:
-    await job.wait(30)
+    await job.wait(seconds_left())
     return str((await job.get()).worker)
 
 
@@ -33,15 +34,19 @@ async def test_runners_get_what_is_meant_for_them(live: LiveServer, token: str) 
     labels = {"gpu": "yes", "zone": "w"}
     west = make_runner(handlers(unreachable()), live.url, token, name="west", labels=labels)
     working_west = asyncio.create_task(west.run())
-    async with running(handlers(unreachable()), live.url, token, name="east"):
-        assert await worker_of(to_east) == "east"
-        assert await worker_of(to_gpu) == "west"
-        free = [await live.app.enqueue("where") for _ in range(3)]
-        assert {await worker_of(job) for job in free} <= {"east", "west"}
-        record = await to_nobody.get()
-        assert (record.status, record.runner) == ("queued", "away")
-        west.stop()
-        await asyncio.wait_for(working_west, 10)
+    try:
+        async with running(handlers(unreachable()), live.url, token, name="east"):
+            assert await worker_of(to_east) == "east"
+            assert await worker_of(to_gpu) == "west"
+            free = [await live.app.enqueue("where") for _ in range(3)]
+            assert {await worker_of(job) for job in free} <= {"east", "west"}
+            record = await to_nobody.get()
+            assert (record.status, record.runner) == ("queued", "away")
+            west.stop()
+            await asyncio.wait_for(working_west, seconds_left())
+    finally:
+        working_west.cancel()
+        await asyncio.wait({working_west})
     assert (await to_gpu.get()).runner == {"gpu": "yes"}
 
 

@@ -5,10 +5,13 @@ import random
 from collections import Counter
 from typing import Any
 
+import pytest
 from tests.client.proxy import proxied
 from tests.conftest import Connect
 from tests.runner.conftest import LiveServer, running, unreachable
-from tests.worker.fleet import until
+from tests.support.figures import Figures
+from tests.support.patience import come, seconds_left
+from tests.worker.fleet import Connection, until
 
 from fenceline import Context
 from fenceline.model.outcome import Outcome
@@ -77,17 +80,20 @@ async def test_500_jobs_over_a_line_that_is_cut_100_times(live: LiveServer, toke
 
 
 async def test_a_server_that_restarts_in_the_middle_of_jobs(live: LiveServer, token: str, connect: Connect) -> None:
+    """20 handlers have something to say while it is away the first time, and end while it is away the second time."""
     app = unreachable()
-    started = 0
+    started = stepped = 0
+    go_on, end = asyncio.Event(), asyncio.Event()
 
     @app.job()
     async def work(n: int, ctx: Context) -> int:
-        nonlocal started
+        nonlocal started, stepped
         started += 1
         ctx.log("before")
-        await asyncio.sleep(0.2)
+        await go_on.wait()
         await ctx.step("s", lambda: n)
-        await asyncio.sleep(0.2)
+        stepped += 1
+        await end.wait()
         return n
 
     jobs = [await live.app.enqueue("work", {"n": n}) for n in range(40)]
@@ -97,13 +103,17 @@ async def test_a_server_that_restarts_in_the_middle_of_jobs(live: LiveServer, to
         async def under_way() -> bool:
             return started >= 20
 
+        async def beyond_their_step() -> bool:
+            return stepped >= 20
+
         await until(under_way, "20 handlers run")
-        for _ in range(2):
+        for let_go in (go_on, end):
             await live.stop()
-            await asyncio.sleep(0.5)
+            let_go.set()
+            await asyncio.sleep(0.5)  # it is away for a while
             await live.start()
-            await asyncio.sleep(0.3)
-        results = [await job.result(timeout=60) for job in jobs]
+            await until(beyond_their_step, "20 handlers have done their step")
+        results = [await job.result(timeout=seconds_left()) for job in jobs]
     assert results == list(range(40))
     assert started == 40
     assert runner.statistics.outcomes == {"succeeded": 40}
@@ -139,13 +149,26 @@ async def test_ends_wait_while_the_server_is_away(live: LiveServer, token: str, 
         await until(spooled, "the ends wait")
         assert await connection.fetchval("select count(*) from fenceline.history") == 0
         await live.start()
-        assert [await job.result(timeout=30) for job in jobs] == [{"n": n} for n in range(10)]
+        assert [await job.result(timeout=seconds_left()) for job in jobs] == [{"n": n} for n in range(10)]
     assert returned == list(range(10))
 
 
 async def test_a_runner_that_cannot_renew_its_lease_stops_its_handlers_and_starts_anew(
     live: LiveServer, token: str, connect: Connect
 ) -> None:
+    await lose_the_lease(live, token, await connect())
+
+
+@pytest.mark.timing
+async def test_handlers_are_stopped_before_the_lease_ends(
+    live: LiveServer, token: str, connect: Connect, figures: Figures
+) -> None:
+    left = await lose_the_lease(live, token, await connect())
+    figures.at_least("left of the lease when the handler has stopped", left, -0.25)  # or as good as
+
+
+async def lose_the_lease(live: LiveServer, token: str, connection: Connection) -> float:
+    """The server is out of reach until the lease is over. Returns what was left of it when the handler had stopped."""
     app = unreachable()
     started, stopped = asyncio.Event(), asyncio.Event()
     runs = 0  # not the attempt: one that is lost before its start was told does not count
@@ -157,33 +180,37 @@ async def test_a_runner_that_cannot_renew_its_lease_stops_its_handlers_and_start
         if runs == 1:
             started.set()
             try:
-                await asyncio.sleep(60)
+                await asyncio.sleep(3600)
             finally:
                 stopped.set()
         return runs
 
     job = await live.app.enqueue("work")
-    connection = await connect()
 
-    async with proxied(live.url) as proxy, running(app, proxy.url, token, lease_seconds=1.5) as runner:
-        await asyncio.wait_for(started.wait(), 30)
+    # A busy machine keeps a lease of that length, as long as the server answers.
+    async with proxied(live.url) as proxy, running(app, proxy.url, token, lease_seconds=5.0) as runner:
+        await come(started, "the handler starts")
 
         async def known() -> bool:
             return bool(await connection.fetchval("select started_at is not null from fenceline.running"))
 
         await until(known, "the server knows of the start")
         await proxy.refuse()
-        await asyncio.wait_for(stopped.wait(), 30)
-        left = "select extract(epoch from lease_until - clock_timestamp()) from fenceline.worker order by id limit 1"
-        assert float(await connection.fetchval(left)) > -0.25  # before the lease ends, or as good as
+        await come(stopped, "the handler is stopped")
+        left = float(
+            await connection.fetchval(
+                "select extract(epoch from lease_until - clock_timestamp()) from fenceline.worker order by id limit 1"
+            )
+        )
 
         async def swept() -> bool:  # before that, a sign-off could still come in time
             return bool(await connection.fetchval("select count(*) from fenceline.history"))
 
         await until(swept, "the lease is over")
         await proxy.open()
-        assert await job.result(timeout=30) == 2
+        assert await job.result(timeout=seconds_left()) == 2
     assert await connection.fetchval("select count(*) from fenceline.worker where runner") >= 2
     outcomes = await connection.fetch("select outcome from fenceline.history order by token")
     assert [row["outcome"] for row in outcomes] == ["lost", "succeeded"]
     assert runner.statistics.stale >= 1
+    return left

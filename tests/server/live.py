@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from tests.support.patience import KEPT_SECONDS, eventually_blocking, seconds_left
 
 from fenceline import Fenceline
 from fenceline.server.asgi_app import create_app
@@ -33,10 +34,11 @@ def live_server(app: Fenceline, settings: ServerSettings | None = None) -> Itera
     thread = threading.Thread(target=server.run, name="live server")
     thread.start()
     try:
-        assert started.wait(30), "the server did not start"
+        eventually_blocking(lambda: started.is_set() or not thread.is_alive(), "the server starts")
+        assert started.is_set(), "the server did not start"
         port = server.servers[0].sockets[0].getsockname()[1]
         yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(max(seconds_left(), KEPT_SECONDS / 2))  # a test that gave up has its reserve for this
         assert not thread.is_alive()

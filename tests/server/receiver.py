@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
+from tests.support.patience import give_up, seconds_left
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -40,11 +42,14 @@ class Receiver:
                 self.came.set()
         writer.close()
 
-    async def until(self, met: Callable[[], bool], seconds: float = 30) -> None:
-        async with asyncio.timeout(seconds):
-            while not met():
-                self.came.clear()
-                await self.came.wait()
+    async def until(self, met: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(seconds_left()):
+                while not met():
+                    self.came.clear()
+                    await self.came.wait()
+        except TimeoutError:
+            give_up("requests to the receiver", self.requests)
 
 
 @contextlib.asynccontextmanager

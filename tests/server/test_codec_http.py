@@ -12,6 +12,7 @@ from tests.server.conftest import AsRole, client_of, make_token, running
 from tests.server.runner_calls import claim_one
 from tests.server.test_incoming_webhooks import signed
 from tests.server.watching import Watcher, serving
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.model.sealed import MARK
@@ -39,7 +40,7 @@ async def test_clients_and_runners_see_values_and_the_database_does_not(
     token = await make_token(queue_app, "viewer")
     async with (
         serving(api) as url,
-        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}) as viewer,
+        httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=seconds_left()) as viewer,
         Watcher(viewer, f"/v1/jobs/{made['id']}/stream") as watcher,
     ):
         attempt = await claim_one(runner)

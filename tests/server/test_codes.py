@@ -24,7 +24,7 @@ WITH_PATH = [operation for operation in OPERATIONS if "{" in operation.path and 
 
 @pytest.fixture
 def settings() -> ServerSettings:
-    return ServerSettings(maintain=False, max_body_bytes=MAX_BYTES, stream_seconds=0.1)
+    return ServerSettings(maintain=False, max_body_bytes=MAX_BYTES, stream_seconds=0.1, refusals_per_second=0)
 
 
 @pytest.fixture

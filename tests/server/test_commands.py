@@ -6,16 +6,16 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
+from tests.support.patience import KEPT_SECONDS, eventually_blocking, seconds_left
 
+HELD_UP = "select from pg_stat_activity where wait_event_type = 'Lock' and query like '%own_runner%'"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 COMMAND = str(Path(sys.executable).parent / "fenceline")
 APP = """
@@ -39,7 +39,7 @@ def run(database: str, tmp_path: Path) -> Run:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=seconds_left(),
         )
 
     return call
@@ -116,21 +116,27 @@ def test_the_server_starts_bootstraps_validates_and_stops(run: Run, database: st
             assert kept.stat().st_mode & 0o777 == 0o600
             token = kept.read_text().strip()
             url = process.stdout.readline().split()[-1]
-            with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as client:
+            with httpx.Client(
+                base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=seconds_left()
+            ) as client:
                 assert client.get("/readyz").status_code == 200
                 assert client.post("/v1/jobs", json={"kind": "ingest", "args": {"path": "a"}}).status_code == 202
                 assert client.post("/v1/jobs", json={"kind": "ingest", "args": {}}).status_code == 422
                 # Maintenance runs here too: a timer becomes due without any worker.
-                soon = (datetime.now(UTC) + timedelta(seconds=1)).isoformat()
-                due = client.post("/v1/jobs", json={"kind": "later", "run_at": soon}).json()
+                later = {"kind": "later", "run_at": "2100-01-01T00:00:00Z"}
+                due = client.post("/v1/jobs", json=later).json()
                 assert due["status"] == "scheduled"
-                deadline = time.monotonic() + 30
-                while client.get(f"/v1/jobs/{due['id']}").json()["status"] != "queued":
-                    assert time.monotonic() < deadline
-                    time.sleep(0.05)
+                with psycopg.connect(database) as connection:
+                    connection.execute("update fenceline.timer set run_at = now()")
+
+                def status() -> str:
+                    found: str = client.get(f"/v1/jobs/{due['id']}").json()["status"]
+                    return found
+
+                eventually_blocking(lambda: status() == "queued", "the timer is due", status)
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(max(seconds_left(), KEPT_SECONDS / 2))
     assert process.returncode == 0
     run("token", "revoke", "1")
     for arguments, says in (
@@ -146,29 +152,39 @@ def test_the_server_starts_bootstraps_validates_and_stops(run: Run, database: st
 
 def test_runners_that_wait_do_not_hold_up_the_end(database: str, tmp_path: Path) -> None:
     """They are answered, and nothing is cut off: that would be a traceback in the log of every deployment."""
-    command = [COMMAND, "server", "--no-auth", "--port", "0"]
+    patient = ("--lock-seconds", "600", "--statement-seconds", "600")
     with subprocess.Popen(
-        command,
+        [COMMAND, "server", "--no-auth", "--port", "0", *patient],
         cwd=tmp_path,
         env=os.environ | {"FENCELINE_DSN": database},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        url = process.stdout.readline().split()[-1]
-        with httpx.Client(base_url=url, timeout=60) as client, ThreadPoolExecutor() as pool:
-            runner = client.post("/v1/runners", json={"name": "edge", "lanes": ["default"]}).json()["id"]
-            waits = [
-                pool.submit(client.post, f"/v1/runners/{runner}/wait", json={"lanes": ["default"], "seconds": 60}),
-                pool.submit(client.post, "/v1/jobs/claim", json={"runner_id": runner, "wait": 60}),
-            ]
-            with psycopg.connect(database, autocommit=True) as connection:
-                while connection.execute("select from fenceline.waiter").rowcount == 0:
-                    time.sleep(0.05)
-            time.sleep(0.5)  # the other one leaves no trace
-            process.send_signal(signal.SIGTERM)
-            assert [wait.result().json() for wait in waits] == [{"lanes": []}, {"attempts": [], "suspects": False}]
-        assert process.wait(timeout=60) == 0
-        assert process.stderr.read() == ""
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            url = process.stdout.readline().split()[-1]
+            with httpx.Client(base_url=url, timeout=seconds_left()) as client, ThreadPoolExecutor() as pool:
+                runner = client.post("/v1/runners", json={"name": "edge", "lanes": ["default"]}).json()["id"]
+                claim = pool.submit(client.post, "/v1/jobs/claim", json={"runner_id": runner, "wait": 60})
+                with (
+                    psycopg.connect(database, autocommit=True) as connection,
+                    psycopg.connect(database, autocommit=True) as looking,  # a transaction sees activity as it was
+                ):
+                    eventually_blocking(
+                        lambda: looking.execute("select from fenceline.waiter").rowcount, "the claim waits"
+                    )
+                    # The other one leaves no trace, unless it is held up on its way.
+                    with connection.transaction():
+                        connection.execute("lock table fenceline.worker in access exclusive mode")
+                        body = {"lanes": ["default"], "seconds": 60}
+                        wait = pool.submit(client.post, f"/v1/runners/{runner}/wait", json=body)
+                        eventually_blocking(lambda: looking.execute(HELD_UP).rowcount, "the wait has come")
+                process.send_signal(signal.SIGTERM)
+                assert wait.result().json() == {"lanes": []}
+                assert claim.result().json() == {"attempts": [], "suspects": False}
+            assert process.wait(seconds_left()) == 0
+            assert process.stderr.read() == ""
+        finally:
+            process.kill()  # harmless if it has ended

@@ -281,6 +281,7 @@ async def test_a_runner_is_its_token_s_alone(as_role: AsRole, queue_app: Fenceli
     for client in (other, admin):
         for path, body in (
             (f"/v1/runners/{runner_id}/heartbeat", {"attempts": []}),
+            (f"/v1/runners/{runner_id}/wait", {"lanes": ["default"], "seconds": 0}),
             (f"/v1/runners/{runner_id}/stop", {}),
             (f"/v1/runners/{runner_id}/crash", {}),
             ("/v1/jobs/claim", {"runner_id": runner_id}),

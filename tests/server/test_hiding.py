@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, make_token
 from tests.server.watching import Watcher, Work, serving
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 
@@ -52,7 +53,7 @@ async def test_no_answer_shows_them(as_role: AsRole, job: str) -> None:
 async def test_no_event_shows_them(api: FastAPI, queue_app: Fenceline, job: str) -> None:
     token = await make_token(queue_app, "onlooker")
     headers = {"Authorization": f"Bearer {token}"}
-    async with serving(api) as url, httpx.AsyncClient(base_url=url, headers=headers) as client:
+    async with serving(api) as url, httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds_left()) as client:
         for path in (f"/v1/jobs/{job}/stream", "/v1/stream"):
             async with Watcher(client, path) as watcher:
                 await watcher.until(lambda seen=watcher: bool(seen.of("status")))  # type: ignore[misc]  # bound now

@@ -1,6 +1,7 @@
 """Incoming webhooks: only who has the secret, only now, only once."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -16,7 +17,8 @@ from tests.server.conftest import AsRole, make_token
 from tests.server.watching import serving
 
 from fenceline import Fenceline
-from fenceline.model.signature import fits, sign, start_signing
+from fenceline.model.signature import sign
+from fenceline.model.webhook_schemes import Claim
 
 SECRET = "a secret of the tests' own"  # noqa: S105 - that is what it is
 OTHER = "the secret of the other tenant"
@@ -188,11 +190,16 @@ async def test_settings_are_checked(as_role: AsRole, wrong: dict[str, Any]) -> N
 
 def test_signatures_are_compared_whole() -> None:
     signature = bytes.fromhex(sign(SECRET, 1, b"x").removeprefix("v1="))
-    signing = start_signing(SECRET, 1)
-    signing.update(b"x")
-    assert fits(signing, signature)
+
+    def fits(said: bytes) -> bool:
+        claim = Claim((said,), b"1.", 1)
+        signing = claim.start(SECRET.encode())
+        signing.update(b"x")
+        return claim.fits(signing)
+
+    assert fits(signature)
     for n in range(32):
-        assert not fits(signing, signature[:n] + bytes([signature[n] ^ 1]) + signature[n + 1 :])
+        assert not fits(signature[:n] + bytes([signature[n] ^ 1]) + signature[n + 1 :])
 
 
 async def test_the_session_in_the_docs_runs_as_printed(api: FastAPI, queue_app: Fenceline, connect: Connect) -> None:
@@ -203,7 +210,12 @@ async def test_the_session_in_the_docs_runs_as_printed(api: FastAPI, queue_app: 
             env={**os.environ, "URL": url, "TOKEN": await make_token(queue_app, "operator")},
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        output, _ = await process.communicate()
+        try:
+            output, _ = await process.communicate()
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()  # harmless if it has ended
+            await process.wait()
     assert process.returncode == 0, output.decode()
     job = await (await connect()).fetchrow("select kind, args, created_by from fenceline.job")
     assert job is not None

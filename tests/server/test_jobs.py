@@ -226,6 +226,35 @@ async def test_health_readiness_and_metrics_need_no_token(anonymous: httpx.Async
     assert "secret-kind" not in text
 
 
+@pytest.mark.parametrize(
+    "body, fields",
+    [
+        ({"requires_hash": 5}, {"requires_hash"}),
+        ({"requires_hash": {"jobb": "x"}}, {"requires_hash", "requires_hash.job", "requires_hash.jobb"}),
+        ({"after": "x"}, {"after"}),
+        ({"runner": {"zone": 1}}, {"runner", "runner.zone"}),
+        ({"labels": {"a": 1}}, {"labels.a"}),
+        ({"run_at": "noon"}, {"run_at"}),
+    ],
+)
+async def test_refused_fields_are_named_as_they_were_sent(
+    as_role: AsRole, body: dict[str, object], fields: set[str]
+) -> None:
+    refused = (await (await as_role("operator")).post("/v1/jobs", json={"kind": "a", **body})).json()
+    assert {error["field"] for error in refused["errors"]} == fields
+    assert "Value error" not in refused["detail"]
+
+
+async def test_head_is_get_without_the_body(anonymous: httpx.AsyncClient, as_role: AsRole) -> None:
+    viewer = await as_role("viewer")
+    for client, path in (anonymous, "/healthz"), (anonymous, "/readyz"), (viewer, "/v1/jobs"), (anonymous, "/"):
+        head, whole = await client.head(path), await client.get(path)
+        assert (head.status_code, head.content, dict(head.headers)) == (200, b"", dict(whole.headers))
+    assert (await anonymous.head("/v1/jobs")).status_code == 401
+    assert (await viewer.head(f"/v1/jobs/{MISSING_ID}")).status_code == 404
+    assert (await viewer.head("/v1/admin/drain")).status_code == 405
+
+
 async def test_429_for_a_tenant_over_its_limit(as_role: AsRole, queue_app: Fenceline, connect: Connect) -> None:
     acme, other = await as_role("operator", tenant="acme"), await as_role("operator")
     jobs = [(await acme.post("/v1/jobs", json={"kind": "a"})).json() for _ in range(2)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from tests.support.patience import eventually
 
 from fenceline.server.protocol import Edge, EdgeProtocol
 from fenceline.server.refusals import RefusalLog
@@ -22,14 +23,15 @@ async def answer(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": BODY})
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - has no event
-            await asyncio.sleep(0.01)
+async def until(condition: Callable[[], bool], what: str) -> None:
+    async def holds() -> bool:
+        return condition()
+
+    await eventually(holds, what)
 
 
 async def test_a_part_of_the_last_answer_buys_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fenceline.server.protocol.LINGER_SECONDS", 0.5)
+    monkeypatch.setattr("fenceline.server.protocol.LINGER_SECONDS", 2.0)  # enough to take a part of the answer in
     config = uvicorn.Config(answer, lifespan="off", timeout_keep_alive=60)
     config.load()
     edge = Edge(EdgeSettings(header_seconds=0.3, write_seconds=60), RefusalLog())
@@ -41,9 +43,9 @@ async def test_a_part_of_the_last_answer_buys_no_time(monkeypatch: pytest.Monkey
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, ours)
         transport.set_write_buffer_limits(high=LOW, low=LOW)
         await loop.sock_sendall(client, REQUEST + b"GET / HT")  # the second head never ends: the connection is closed
-        await until(transport.is_closing)
+        await until(transport.is_closing, "the connection is being closed")
         # The client takes so much that what is left no longer counts as a backlog, and nothing more.
         while transport.get_write_buffer_size() > LOW:
             await loop.sock_recv(client, 4096)
         assert transport.get_write_buffer_size() > 0
-        await until(lambda: protocol.is_gone)
+        await until(lambda: protocol.is_gone, "the connection is gone")

@@ -47,7 +47,7 @@ async def work(connect: Connect) -> Work:
 async def deliverer(api: FastAPI) -> AsyncIterator[WebhookDeliveries]:
     """As the server runs it, one round at a time."""
     deliverer = WebhookDeliveries(
-        api.state.server.database, SafePost(allow_http=True, allowed=LOOPBACK, timeout_seconds=2), ReadyLanes()
+        api.state.server.database, SafePost(allow_http=True, allowed=LOOPBACK, timeout_seconds=60), ReadyLanes()
     )
     yield deliverer
     await deliverer.close()

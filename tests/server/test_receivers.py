@@ -106,3 +106,18 @@ def test_a_try_that_says_nothing_lets_the_next_one_try() -> None:
 def test_receivers_are_told_apart_by_host_and_port() -> None:
     assert receiver_of("https://A.example/x?y") == receiver_of("https://a.example/z") == "https://a.example"
     assert receiver_of("https://a.example:8443/") != receiver_of("https://a.example/")
+
+
+def test_a_probe_that_finds_no_place_leaves_the_probe_to_the_next_delivery() -> None:
+    clock = Clock()
+    receivers = Receivers(clock)
+    open_circuit(receivers)
+    clock.now += FIRST_PAUSE_SECONDS
+    others = [receivers.place("acme", f"https://{n}.example") for n in range(PLACES_PER_TENANT)]
+    for place in others:
+        place.__enter__()
+    with pytest.raises(Busy):
+        try_once(receivers, is_well=True)
+    for place in others:
+        place.__exit__(None, None, None)
+    try_once(receivers, is_well=True)

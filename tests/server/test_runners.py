@@ -1,17 +1,22 @@
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.runner_calls import claim, claim_one, register
 from tests.server.test_jobs import JOB_FIELDS, is_problem
+from tests.support.figures import Figures
+from tests.support.patience import eventually
 
 from fenceline import Fenceline, Job
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
+from fenceline.server import runners
 
 
 async def enqueue(app: Fenceline, count: int, **options: Any) -> list[Job[Any]]:
@@ -167,17 +172,78 @@ async def test_slots_of_a_lane_hold_for_runners_too(runner: httpx.AsyncClient, q
     assert await claim(runner, runner_id, count=10) == []
 
 
-async def test_a_claim_waits_for_a_job_and_is_woken(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:
+async def wake_a_claim(runner: httpx.AsyncClient, app: Fenceline, api: FastAPI) -> float:
+    """The seconds from the enqueue to the answer."""
+    runner_id = await register(runner)
+    waiting = asyncio.create_task(claim(runner, runner_id, wait=60))
+    try:
+        await eventually(has_waiters(api), "the claim waits")
+        await app.enqueue("work")
+        enqueued = time.monotonic()
+        assert len(await waiting) == 1
+        return time.monotonic() - enqueued
+    finally:
+        waiting.cancel()
+
+
+def has_waiters(api: FastAPI) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        return bool(api.state.server.ready._everybody)
+
+    return look
+
+
+async def test_a_claim_waits_for_a_job_and_is_woken(
+    runner: httpx.AsyncClient, queue_app: Fenceline, api: FastAPI, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runner_id = await register(runner)
     started = time.monotonic()
     assert await claim(runner, runner_id, wait=0.3) == []
     assert time.monotonic() - started >= 0.3
-    waiting = asyncio.create_task(claim(runner, runner_id, wait=30))
-    await asyncio.sleep(0.7)  # past the first, quick looks
+    monkeypatch.setattr(runners, "POLL_SECONDS", (3600.0,))  # so that it can only be woken
+    await wake_a_claim(runner, queue_app, api)
+
+
+@pytest.mark.timing
+async def test_a_claim_is_woken_soon(
+    runner: httpx.AsyncClient, queue_app: Fenceline, api: FastAPI, figures: Figures
+) -> None:
+    figures.at_most("a waiting claim is answered after", await wake_a_claim(runner, queue_app, api), 5)
+
+
+async def test_a_claim_that_awaits_its_turn_ends_with_the_server(
+    runner: httpx.AsyncClient, as_role: AsRole, api: FastAPI, queue_app: Fenceline
+) -> None:
+    admin = await as_role("platform_admin")
+    await admin.post("/v1/admin/workers/lanes/paced", json={"rate_per_second": 0.001, "burst": 1})
+    await enqueue(queue_app, 2, lane="paced")
+    runner_id = await register(runner, lanes=["paced"])
+    assert len(await claim(runner, runner_id)) == 1
+    waiting = asyncio.create_task(claim(runner, runner_id, wait=60))
+    try:
+        # Its only lane has a job: it knows by then when that may start.
+        await eventually(has_waiters(api), "the claim awaits its turn")
+        api.state.server.ready.close()
+        assert await waiting == []
+    finally:
+        waiting.cancel()
+    # Nor is anybody kept waiting who comes now.
+    assert await claim(runner, runner_id, wait=60) == []
+
+
+async def test_steps_that_no_answer_has_room_for_are_refused(
+    runner: httpx.AsyncClient, queue_app: Fenceline, connect: Connect
+) -> None:
+    """Not with a 500, which a runner takes for an outage, and asks again for ever."""
     await queue_app.enqueue("work")
-    enqueued = time.monotonic()
-    assert len(await waiting) == 1
-    assert time.monotonic() - enqueued < 5
+    attempt = await claim_one(runner)
+    await (await connect()).execute(
+        """insert into fenceline.step (job_id, name, position, status, result, token, ended_at)
+        select job_id, n::text, n, 'done', to_jsonb(repeat('a', 1000000)), token, now()
+        from fenceline.running, generate_series(1, 280) n"""
+    )
+    answer = await runner.get(f"/v1/jobs/{attempt.job}/start", headers=attempt.headers)
+    assert is_problem(answer, 413, "too_large")
 
 
 async def test_heartbeats_tell_what_became_of_attempts(runner: httpx.AsyncClient, queue_app: Fenceline) -> None:

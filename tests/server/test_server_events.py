@@ -6,6 +6,7 @@ import pytest
 from tests.server.conftest import make_token
 from tests.server.live import live_server
 from tests.server.worker import Hand
+from tests.support.patience import eventually
 
 from fenceline import Fenceline, NotFound, WatchEvent
 from fenceline.client.server_events import watch_server
@@ -26,22 +27,26 @@ async def test_one_job_to_its_end_and_all_that_match(queue_app: Fenceline, datab
             async for event in watch_server(url, token, kind="mail"):
                 others.append(event)  # noqa: PERF401 - looked at below, while it goes on
 
+        async def is_seen_among_all() -> bool:
+            return any(event.job and event.job.status == "succeeded" for event in others)
+
         watching = asyncio.create_task(watch_all())
         seen: list[str] = []
-        async for event in watch_server(url, token, job_id=job.id):
-            if event.job is not None:
-                seen.append(str(event.job.status))
-            elif event.line is not None:
-                seen.append(event.line.message)
-            if seen == ["queued"]:
-                ((_, attempt_id),) = (await hand.claim()).items()
-                await hand.log(job.id, attempt_id, "a line")
-                await hand.finish(job.id, attempt_id)
-        assert (seen[0], seen[-2:]) == ("queued", ["a line", "succeeded"])
-        async with asyncio.timeout(20):
-            while not any(event.job and event.job.status == "succeeded" for event in others):  # noqa: ASYNC110 - as above
-                await asyncio.sleep(0.02)
-        watching.cancel()
+        try:
+            async for event in watch_server(url, token, job_id=job.id):
+                if event.job is not None:
+                    seen.append(str(event.job.status))
+                elif event.line is not None:
+                    seen.append(event.line.message)
+                if seen == ["queued"]:
+                    ((_, attempt_id),) = (await hand.claim()).items()
+                    await hand.log(job.id, attempt_id, "a line")
+                    await hand.finish(job.id, attempt_id)
+            assert (seen[0], seen[-2:]) == ("queued", ["a line", "succeeded"])
+            await eventually(is_seen_among_all, "its end among all that match", lambda: others)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
 
 
 async def test_what_the_server_refuses(queue_app: Fenceline, database: str, hand: Hand) -> None:

@@ -108,6 +108,13 @@ async def test_a_role_with_own_jobs_sees_only_those(as_role: AsRole, work: Work)
     ann = await as_role("own", name="ann")
     await work.enqueue("a")
     own = (await ann.post("/v1/jobs", json={"kind": "a"})).json()["id"]
+    await ann.post("/v1/jobs", json={"kind": "b", "run_in": 60})
+    await work.enqueue("b", needs_approval=True)
+    backlog = (await get(ann, "/v1/stats/backlog"))["items"]
+    assert {(row["kind"], row["queued"], row["scheduled"], row["awaiting_approval"]) for row in backlog} == {
+        ("a", 1, 0, 0),
+        ("b", 0, 1, 0),
+    }
     await work.claim(limit=2)
     assert [item["id"] for item in (await get(ann, "/v1/stats/active"))["items"]] == [own]
     assert [item["id"] for item in (await get(ann, "/v1/stats/slow"))["items"]] == [own]

@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
 from tests.server.test_jobs import is_problem
+from tests.support.patience import seconds_left
 
 from fenceline.database.calls.enqueue import Submission, Submitted
 from fenceline.errors import ConnectionLost
@@ -158,7 +159,7 @@ async def test_one_that_comes_the_moment_the_last_turns_end_is_sent() -> None:
         answer.set_result(Submitted("job", True, "{}"))
     # Its first step is taken right behind the last ones of the turns.
     tasks.append(asyncio.create_task(submitter.submit(one)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(seconds_left()):
         await sent(TURNS + 1)
     asked[-1].set_result(Submitted("job", True, "{}"))
     assert len(await asyncio.gather(*tasks)) == TURNS + 1

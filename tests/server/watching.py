@@ -13,6 +13,7 @@ import asyncpg
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from tests.support.patience import give_up, seconds_left
 
 from fenceline.model.public_id import format_id, parse_id
 from fenceline.server.listening import uvicorn_config
@@ -74,7 +75,7 @@ class Watcher:
 
     async def _read(self) -> None:
         try:
-            async with self._client.stream("GET", self._path, headers=self._headers, timeout=60) as response:
+            async with self._client.stream("GET", self._path, headers=self._headers, timeout=None) as response:
                 self.status = response.status_code
                 self._came.set()
                 fields: dict[str, str] = {}
@@ -97,14 +98,19 @@ class Watcher:
         if "data" in fields:
             self.events.append(Event(fields["event"], fields["id"], json.loads(fields["data"])))
 
-    async def until(self, met: Callable[[], bool], seconds: float = 20) -> None:
+    async def until(self, met: Callable[[], bool]) -> None:
+        """Wait until a condition about what was read holds; nothing more is read once the stream has ended."""
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds_left()):
                 while not met():
+                    assert not self.ended, f"the stream ended before: {self._seen()}"
                     self._came.clear()
                     await self._came.wait()
         except TimeoutError:
-            raise AssertionError(f"it did not come: {self.status} {self.events} {self.comments}") from None
+            give_up(f"what {self._path} should show", self._seen())
+
+    def _seen(self) -> str:
+        return f"{self.status} {self.events} {self.comments}"
 
     def of(self, event: str) -> list[Json]:
         return [seen.data for seen in self.events if seen.event == event]

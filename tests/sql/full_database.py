@@ -5,6 +5,9 @@ rare `rare_old`, `rare_new` (50 neighbours each) and `rare_spread` (50 in all, o
 newer and `common` all: whoever looks for another shade has to get past them.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median_low
 from typing import Any
 
 import psycopg
@@ -102,6 +105,23 @@ def touched(connection: psycopg.Connection, sql: str, *parameters: object) -> in
     """Pages that a statement touches, those of the statements inside its functions included."""
     plan = run(connection, f"explain (analyze, buffers, timing off, format json) {sql}", *parameters)[0][0][0]["Plan"]
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
+
+
+@contextmanager
+def rolled_back(connection: psycopg.Connection) -> Iterator[None]:
+    with connection.transaction(force_rollback=True):
+        yield
+
+
+def usually(connection: psycopg.Connection, measure: Callable[[], int]) -> int:
+    """The middle one of five measurements, each rolled back: the first fills the session's caches, and whoever migrates
+    another database of the server meanwhile has them dropped.
+    """
+    found = []
+    for _ in range(5):
+        with rolled_back(connection):
+            found.append(measure())
+    return median_low(found)
 
 
 def seq_scans(connection: psycopg.Connection) -> int:

@@ -161,6 +161,17 @@ async def every_waiter_is_looked_at_while_an_old_transaction_is_open(connect: Co
         assert await count(operator, "dependency_check") == 2101
 
 
+async def failed_dependency_ends_its_waiter(connect: Connect) -> None:
+    operator = await connect()
+    worker = await register(operator)
+    for outcome, then in (("failed_for_good", "cancelled"), ("succeeded", "queued")):
+        await enqueue(operator, priority=9)
+        attempt = await claim_one(operator, worker)
+        waiter = await enqueue(operator, after=[attempt.job_id])
+        assert await finish(operator, attempt, outcome=outcome) == "accepted"
+        assert await status(operator, waiter) == then
+
+
 async def approval_and_dependencies_are_both_gates(connect: Connect) -> None:
     operator = await connect()
     worker = await register(operator)
@@ -300,6 +311,7 @@ GATE_SCENARIOS = (
     waiter_unseen_by_an_old_snapshot_is_released,
     late_waiter_of_a_deleted_job_is_released,
     every_waiter_is_looked_at_while_an_old_transaction_is_open,
+    failed_dependency_ends_its_waiter,
     approval_and_dependencies_are_both_gates,
     approval_that_is_demanded_cannot_be_left_out,
     nobody_approves_his_own_job,

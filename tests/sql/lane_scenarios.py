@@ -122,7 +122,29 @@ async def late_enqueue_is_not_dropped_with_its_day(connect: Connect) -> None:
         await operator.execute("select fenceline.create_partitions()")
 
 
+async def kept_lane_is_waited_for_once(connect: Connect) -> None:
+    """A worker comes back at every poll: what it waits for one lane is missing to its others."""
+    keeper, operator, observer = await many(connect, 3)
+    worker = await register(operator)
+    jobs = [await enqueue(operator, lane="interactive") for _ in range(2)]
+    async with keeper.transaction():
+        await set_lane(keeper, "interactive", slots=3)
+        assert await claim(operator, worker, lane="interactive") == []
+        await operator.execute("set statement_timeout = '500ms'")
+        for _ in range(3):
+            assert await claim(operator, worker, lane="interactive") == []
+    assert [attempt.job_id for attempt in await claim(operator, worker, lane="interactive")] == jobs[:1]
+    # It was to be had: whoever has it next is waited for again.
+    await operator.execute("set statement_timeout = 0")
+    async with keeper.transaction():
+        await set_lane(keeper, "interactive", slots=4)
+        claiming = asyncio.create_task(claim(operator, worker, lane="interactive"))
+        assert await waits_or_ends(observer, operator, claiming)
+    assert [attempt.job_id for attempt in await claiming] == jobs[1:]
+
+
 LANE_SCENARIOS = (
+    kept_lane_is_waited_for_once,
     late_job_is_ranked_as_its_lane_says_now,
     job_of_a_deleted_lane_moves_with_its_kind,
     job_that_is_nowhere_is_named,

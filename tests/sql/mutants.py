@@ -632,6 +632,20 @@ MUTANTS = (
         claim_scenarios.slots_hold_while_claims_overlap,
     ),
     mutant(
+        "kept_lane_waited_for_at_every_claim",
+        "take_advisory_lock",
+        "perform set_config(c_setting, (extract(epoch from clock_timestamp()) + 10)::text, false);",
+        "",
+        lane_scenarios.kept_lane_is_waited_for_once,
+    ),
+    mutant(
+        "lane_that_was_kept_once_not_waited_for",
+        "take_advisory_lock",
+        "perform set_config(c_setting, '', false);",
+        "null;",
+        lane_scenarios.kept_lane_is_waited_for_once,
+    ),
+    mutant(
         "lane_changed_without_lock",
         "set_lane",
         "perform fenceline.take_verb_lock(1179926085, hashtext(p_name));",
@@ -848,6 +862,13 @@ MUTANTS = (
         open_scenarios.open_change_does_not_hold_up_expiry,
     ),
     mutant(
+        "expiry_looks_at_the_same_held_jobs_for_ever",
+        "expire_jobs",
+        "update fenceline.deadline d set expires_at = v_now where d.job_id = any(v_looked);",
+        "",
+        open_scenarios.held_jobs_do_not_keep_others_from_expiring,
+    ),
+    mutant(
         "one_part_of_maintenance_undoes_the_others",
         "maintain",
         "v_blocked := v_blocked || v_part;",
@@ -919,7 +940,7 @@ MUTANTS = (
         "advance_waiters",
         "v_waiter.failed is not null and v_waiter.after_policy = 'success'",
         "false",
-        None,
+        gate_scenarios.failed_dependency_ends_its_waiter,
     ),
     mutant(
         "approval_skips_dependencies",

@@ -5,6 +5,7 @@ when they end, one way or the other.
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from datetime import UTC, datetime
 
 from tests.sql.gate_scenarios import verify_until_done
 from tests.sql.sessions import (
@@ -201,6 +202,27 @@ async def open_change_does_not_hold_up_expiry(connect: Connect) -> None:
     assert await status(operator, jobs[1]) == "cancelled"
 
 
+async def held_jobs_do_not_keep_others_from_expiring(connect: Connect) -> None:
+    """As many as one look takes are held: those behind them have their turn."""
+    user, operator = await connect(), await impatient(connect)
+    jobs = [await enqueue(operator, expires_at="2999-01-01T00:00:00Z") for _ in range(3)]
+    for day, job in enumerate(jobs, start=1):
+        due = datetime(2020, 1, day, tzinfo=UTC)
+        await operator.execute("update fenceline.deadline set expires_at = $1 where job_id = $2", due, job)
+    with suppress(RolledBackError):
+        async with user.transaction():
+            for job in jobs[:2]:
+                await reprioritise(user, job)
+            for _ in range(2):
+                await operator.execute("select fenceline.expire_jobs(2)")
+            assert [await status(operator, job) for job in jobs] == ["queued", "queued", "cancelled"]
+            raise RolledBackError
+    await operator.execute("select fenceline.expire_jobs(2)")
+    assert [await status(operator, job) for job in jobs] == ["cancelled"] * 3
+    message = "select distinct error ->> 'message' from fenceline.history where final"
+    assert "2999-01-01" in await operator.fetchval(message), "what was said, whenever it was looked at"
+
+
 async def uncommitted_end_does_not_hold_up_maintenance(connect: Connect) -> None:
     """A transaction of a handler's that has written the end of its job and is cut off before its commit."""
     handler, operator = await connect(), await impatient(connect)
@@ -281,6 +303,7 @@ OPEN_SCENARIOS = (
     open_cancel_does_not_hold_up_the_sweep,
     frozen_claim_does_not_hold_up_the_sweep,
     open_change_does_not_hold_up_expiry,
+    held_jobs_do_not_keep_others_from_expiring,
     uncommitted_end_does_not_hold_up_maintenance,
     one_part_that_is_held_up_leaves_the_others,
 )

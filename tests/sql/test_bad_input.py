@@ -14,7 +14,7 @@ from tests.sql.queue import Queue
 from tests.sql.schedule_refusals import SCHEDULE_REFUSALS
 
 from fenceline.database.schema_files import read_schema_files
-from fenceline.errors import SQLSTATES, refusal
+from fenceline.errors.sqlstates import SQLSTATES, refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,28 +92,33 @@ LANES = [
     refused("FL018", "select fenceline.set_lane('system', '[]')", "'system' must be a JSON object"),
     refused("FL018", "select fenceline.set_lane('system', null)", "'system' must be a JSON object"),
     *[
-        refused("FL018", f"""select fenceline.set_lane('system', '{{{{"{name}": {value}}}}}')""", "'system'", name)
-        for name, value in [
-            ("slots", "-1"),
-            ("slots", '"many"'),
-            ("slots", "1.5"),
-            ("slots", "1e12"),
-            ("poll_interval_ms", "5"),
-            ("poll_interval_ms", "null"),
-            ("stale_timeout_seconds", "0"),
-            ("on_stale", '"explode"'),
-            ("on_stale", "null"),
-            ("enabled", "null"),
-            ("enabled", "7"),
-            ("rate_per_second", "0"),
-            ("rate_per_second", "-2"),
-            ("burst", "0"),
-            ("fair", "null"),
-            ("ageing_seconds", "0"),
-            ("ageing_seconds", "40000"),
-            ("default_priority", "40000"),
-            ("kinds", '"work"'),
-            ("kinds", '{{"work": 1}}'),
+        refused(
+            "FL018", f"""select fenceline.set_lane('system', '{{{{"{name}": {value}}}}}')""", "'system'", name, rule
+        )
+        for name, value, rule in [
+            ("slots", "-1", "0 or more, or null"),
+            ("slots", '"many"', "integer"),
+            ("slots", "1.5", "a whole number"),
+            ("slots", "1e12", "a whole number"),
+            ("poll_interval_ms", "5", "10 to 3600000"),
+            ("poll_interval_ms", "null", "10 to 3600000"),
+            ("stale_timeout_seconds", "0", "1 or more, or null"),
+            ("offline_timeout_seconds", "1e6", "1 to 86400, or null"),
+            ("on_stale", '"explode"', '"retry" or "fail"'),
+            ("on_stale", "null", '"retry" or "fail"'),
+            ("enabled", "null", "true or false"),
+            ("enabled", "7", "true or false"),
+            ("rate_per_second", "0", "0.000001 to 1e12, or null"),
+            ("rate_per_second", "-2", "0.000001 to 1e12, or null"),
+            ("rate_per_second", "1e-300", "0.000001 to 1e12, or null"),
+            ("rate_per_second", "1e300", "0.000001 to 1e12, or null"),
+            ("burst", "0", "1 or more, or null"),
+            ("fair", "null", "true or false"),
+            ("ageing_seconds", "0", "1 to 32767"),
+            ("ageing_seconds", "40000", "1 to 32767"),
+            ("default_priority", "40000", "-32768 to 32767"),
+            ("kinds", '"work"', "kinds"),
+            ("kinds", '{{"work": 1}}', "kinds"),
         ]
     ],
     refused("FL019", "select fenceline.delete_lane('default')", "'default' cannot be deleted"),

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 from tests.conftest import Connect
 from tests.sql.queue import Queue, use_json
+from tests.sql.sessions import waits_or_ends
 
 
 async def test_a_claim_is_an_attempt_with_a_fence_and_a_token(queue: Queue) -> None:
@@ -595,8 +596,7 @@ async def test_a_repeat_while_the_first_is_under_way_gets_the_same_attempts(queu
     async with queue.connection.transaction():
         first = await queue.claim(1, request_id=request)
         repeat = asyncio.create_task(other.claim(1, request_id=request))
-        while not await queue.sql("select count(*) from pg_locks where not granted"):  # noqa: ASYNC110 - has no event
-            await asyncio.sleep(0.01)
+        assert await waits_or_ends(await connect(), connection, repeat)
     assert [attempt.job_id for attempt in first] == [first_job]
     assert await repeat == first
 

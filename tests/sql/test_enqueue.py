@@ -1,6 +1,5 @@
 """One job at a time: what it becomes, where it goes, and when an enqueue finds a job instead of making one."""
 
-import asyncio
 import re
 from datetime import timedelta
 from typing import Any
@@ -9,6 +8,7 @@ import asyncpg
 import pytest
 from tests.conftest import Connect
 from tests.sql.queue import Queue
+from tests.support.patience import eventually
 
 DAY = 86400
 
@@ -259,13 +259,16 @@ async def test_a_dedupe_key_can_be_held_until_the_job_has_finished(queue: Queue,
     assert await queue.sql("select dedupe_until from fenceline.job where id = $1", made["job_id"]) is None
 
 
-async def test_an_answer_is_guarded_until_the_commit_unless_the_call_commits_itself(queue: Queue) -> None:
+async def test_an_answer_is_guarded_until_the_commit_unless_the_call_commits_itself(
+    queue: Queue, connect: Connect
+) -> None:
     job = await queue.enqueue(dedupe_key="k")
-    written = "select pg_current_xact_id_if_assigned() is not null"
+    claim = await connect()
+    unlocked = "select count(*) from (select from fenceline.dedupe where key = 'k' for update skip locked) d"
     for autocommit, guarded in ((True, False), (False, True)):
         async with queue.connection.transaction():
             assert await queue.enqueue(dedupe_key="k", autocommit=autocommit) == job
-            assert await queue.sql(written) is guarded
+            assert await claim.fetchval(unlocked) == (0 if guarded else 1)
 
 
 @pytest.mark.parametrize(
@@ -428,13 +431,13 @@ async def test_a_dependency_that_ends_while_the_enqueue_is_open_is_seen_by_the_r
     assert await queue.status(job) == "waiting:dependencies"
     await queue.maintain()
     assert await queue.status(job) == "queued"
+
     # The last look comes when every transaction of the cluster that was open at the first has ended.
-    for _ in range(500):
+    async def looked_at_for_the_last_time() -> bool:
         await queue.maintain()
-        if await queue.sql("select count(*) from fenceline.dependency_check") == 0:
-            return
-        await asyncio.sleep(0.01)
-    pytest.fail("the new waiter is looked at for ever")
+        return bool(await queue.sql("select count(*) = 0 from fenceline.dependency_check"))
+
+    await eventually(looked_at_for_the_last_time, "the last look at the new waiter")
 
 
 # Wake-ups ---------------------------------------------------------------------------------------------------------

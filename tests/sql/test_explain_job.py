@@ -16,7 +16,7 @@ async def explain(queue: Queue, job: int, **who: Any) -> Json:
         assert reason["text"].endswith("."), reason
         assert "%" not in reason["text"]
         for command in reason["commands"]:
-            assert re.match(r"fenceline (jobs|lanes|worker|workers|sweep|resume|doctor)\b", command), command
+            assert re.match(r"fenceline (jobs|lanes|runner|worker|workers|sweep|resume|doctor)\b", command), command
     return told
 
 
@@ -151,6 +151,15 @@ async def test_a_suspect_that_waits_to_run_alone(queue: Queue) -> None:
         "Its process crashed, with other jobs in it, and it waits to run in a process of its own; 1 before it do too."
     )
     assert "fenceline worker APP --isolated 4" in told["commands"]
+
+
+async def test_a_suspect_of_a_runner(queue: Queue) -> None:
+    runner = await queue.register("runner", runner=True, owner="o")
+    job = await queue.enqueue()
+    attempt = await queue.claim_one(worker=runner)
+    await queue.call("report_crash", runner, [attempt.attempt_id])
+    told = await explain(queue, job)
+    assert told["commands"][0] == "fenceline runner APP --isolated 4"
 
 
 async def test_the_share_of_a_tenant(queue: Queue) -> None:

@@ -13,6 +13,7 @@ from tests.sql.mutants import MUTANTS
 from tests.sql.mutation import Judge, Mutant
 from tests.sql.open_machine import run_open_machine
 from tests.sql.sessions import sessions
+from tests.support.patience import seconds_left
 
 EXAMPLES = 80  # of the state machine: enough to catch the mutants that are left to it
 STORMS = 40  # of open transactions: the same
@@ -27,7 +28,7 @@ async def run(dsn: str, scenario: Judge) -> None:
     if isinstance(scenario, str):
         await asyncio.to_thread(run_open_machine, dsn, storms=STORMS)
         return
-    async with sessions(dsn) as connect, asyncio.timeout(60):
+    async with sessions(dsn) as connect, asyncio.timeout(seconds_left()):
         await scenario(connect)
 
 
@@ -46,7 +47,12 @@ def passed_on_the_original() -> set[str]:
     return set()
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant",
+    # Those of a scenario run in one process, so that it is tried on the original once.
+    [pytest.param(mutant, marks=pytest.mark.xdist_group(scenario_name(mutant))) for mutant in MUTANTS],
+    ids=lambda mutant: mutant.name,
+)
 async def test_mutant_is_caught(
     mutant: Mutant,
     clone_database: CloneDatabase,
@@ -55,6 +61,7 @@ async def test_mutant_is_caught(
 ) -> None:
     name = scenario_name(mutant)
     if name not in passed_on_the_original:
+        # Some wait until all older transactions have ended, those of tests beside them included.
         await run(clone_database(), mutant.caught_by)
         passed_on_the_original.add(name)
 

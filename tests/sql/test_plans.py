@@ -1,11 +1,10 @@
 """What operations cost with a million jobs, counted in pages touched: times are noisy, pages are not.
 
-Each test measures in a transaction that it rolls back, after one run that fills the session's caches.
+Each test measures in a transaction that it rolls back, several times (see `usually`).
 """
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 from tests.conftest import create_database, drop_database
 from tests.sql import full_database
-from tests.sql.full_database import FINISHED, STATISTICS, run, seq_scans, touched
+from tests.sql.full_database import FINISHED, STATISTICS, rolled_back, run, seq_scans, touched, usually
 
 from fenceline.testing.databases import dsn_of
 
@@ -59,35 +58,17 @@ def record(request: pytest.FixtureRequest) -> Record:
     return lambda pages: request.node.user_properties.append(("pages", pages))
 
 
-@contextmanager
-def rolled_back(connection: psycopg.Connection) -> Iterator[None]:
-    with connection.transaction(force_rollback=True):
-        yield
-
-
 def claim_pages(full: psycopg.Connection, worker: int, lane: str = "default") -> int:
-    for _ in range(2):
-        with rolled_back(full):
-            pages = touched(full, CLAIM, worker, lane)
-    return pages
-
-
-def claim_pages_here(full: psycopg.Connection, worker: int) -> int:
-    """Like `claim_pages`, in the transaction as it is; the first claim may have to plan anew."""
-    for _ in range(2):
-        run(full, "savepoint before")
-        pages = touched(full, CLAIM, worker, "default")
-        run(full, "rollback to savepoint before")
-    return pages
+    return usually(full, lambda: touched(full, CLAIM, worker, lane))
 
 
 def finish_pages(full: psycopg.Connection, worker: int, lane: str = "default") -> int:
-    for _ in range(2):
-        with rolled_back(full):
-            rows = run(full, CLAIM, worker, lane)
-            assert len(rows) == 100
-            pages = touched(full, FINISH, [row[0] for row in rows], [row[1] for row in rows])
-    return pages
+    def finish() -> int:
+        rows = run(full, CLAIM, worker, lane)
+        assert len(rows) == 100
+        return touched(full, FINISH, [row[0] for row in rows], [row[1] for row in rows])
+
+    return usually(full, finish)
 
 
 def list_pages(full: psycopg.Connection, **filters: object) -> tuple[int, list[dict[str, Any]]]:
@@ -127,12 +108,11 @@ def test_messages_for_a_backlog_and_their_claim_touch_few_pages(
     with rolled_back(full):
         run(full, "update fenceline.lane set delivery = 'arq' where name = 'default'")
         under_way = [row[0] for row in run(full, take, 400)]
-        for _ in range(2):
-            run(full, "savepoint before")
-            sent = touched(full, take, 500)
-            [(count,)] = run(full, "select count(*) from fenceline.message")
-            claimed = touched(full, f"select * from {claim}(%s, 'default', %s)", worker, under_way[:100])
-            run(full, "rollback to savepoint before")
+        sent = usually(full, lambda: touched(full, take, 500))
+        run(full, take, 500)
+        [(count,)] = run(full, "select count(*) from fenceline.message")
+        named = f"select * from {claim}(%s, 'default', %s)"
+        claimed = usually(full, lambda: touched(full, named, worker, under_way[:100]))
     record((sent, claimed))
     assert (len(under_way), count) == (400, 500)
     assert sent < MESSAGE_PAGES
@@ -151,13 +131,11 @@ def test_a_claim_of_suspects_passes_over_the_jobs_before_them(
             "update fenceline.ready set deaths = 0 where job_id in "
             "(select job_id from fenceline.ready where lane = 'default' order by priority, seq desc limit 2)",
         )
-        for _ in range(2):
-            run(full, "savepoint before")
-            pages = touched(full, "select * from fenceline.claim_jobs(%s, 'default', 2, p_alone => true)", worker)
-            claimed = run(full, "select count(*) from fenceline.running where deaths = 0")
-            run(full, "rollback to savepoint before")
+        claim = "select * from fenceline.claim_jobs(%s, 'default', 2, p_alone => true)"
+        pages = usually(full, lambda: touched(full, claim, worker))
+        claimed = len(run(full, claim, worker))
     record(pages)
-    assert claimed == [(2,)]
+    assert claimed == 2
     assert pages <= CLAIM_PAGES
 
 
@@ -177,7 +155,7 @@ def test_jobs_for_an_absent_runner_cost_the_others_little(
             from generate_series(1, 10000) i
             """,
         )
-        pages = claim_pages_here(full, worker)
+        pages = claim_pages(full, worker)
     record(pages)
     assert pages < CLAIM_PAGES
 
@@ -214,10 +192,7 @@ def test_in_a_fair_lane_the_jobs_of_other_tenants_cost_a_runner_nothing(
             from generate_series(1, 100100) i
             """,
         )
-        for _ in range(2):
-            run(full, "savepoint before")
-            pages = touched(full, CLAIM, bound_runner, "shared")
-            run(full, "rollback to savepoint before")
+        pages = claim_pages(full, bound_runner, "shared")
     record(pages)
     assert pages < CLAIM_PAGES
 
@@ -388,10 +363,10 @@ def test_a_hundred_thousand_jobs_behind_one_key_add_no_scan_to_a_claim(
     with rolled_back(full):
         run(full, park)
         run(full, "insert into fenceline.key_holder (tenant, key, job_id) values ('default', 'busy', 1)")
-        parked = claim_pages_here(full, worker)
+        parked = claim_pages(full, worker)
         # The worst moment: somebody has just asked for a look at the key.
         run(full, "insert into fenceline.key_check (id, tenant, key) values (fenceline.next_id(), 'default', 'busy')")
-        asked = claim_pages_here(full, worker)
+        asked = claim_pages(full, worker)
     record((without, parked, asked))
     assert parked <= without + 50
     assert asked <= without + 250
@@ -408,7 +383,7 @@ def test_ten_thousand_children_of_a_group_with_a_waiter_add_no_scan_to_a_claim(
         waiter = "select fenceline.enqueue('parent', '{}', %s::json)"
         run(full, waiter, json.dumps({"after": {"group": "children"}}))
         assert run(full, "select count(*) from fenceline.dependency")[0][0] == 10_000
-        claimed = claim_pages_here(full, worker)
+        claimed = claim_pages(full, worker)
         rows = run(full, CLAIM, worker, "family")
         finished = touched(full, FINISH, [row[0] for row in rows], [row[1] for row in rows])
     record((without, claimed, finished))
@@ -442,8 +417,7 @@ def test_why_a_job_waits_among_a_million_is_found_by_index(
 ) -> None:
     order = {"first": "seq limit 1", "middle": "seq offset 500000 limit 1", "last": "seq desc limit 1"}[place]
     job = run(full, f"select job_id from fenceline.ready where lane = 'default' order by priority desc, {order}")[0][0]
-    for _ in range(2):
-        pages = touched(full, "select fenceline.explain_job(%s, 'common')", job)
+    pages = usually(full, lambda: touched(full, "select fenceline.explain_job(%s, 'common')", job))
     record(pages)
     assert pages <= EXPLAIN_PAGES
 
@@ -472,10 +446,7 @@ def test_floors_spare_a_claim_the_dead_entries_that_a_long_transaction_pins(
         scanned = "insert into fenceline.lane_scan (lane, kinds, scanned_at) values ('pinned', 0, clock_timestamp())"
         with rolled_back(full):
             run(full, scanned)
-            run(full, sql, worker)
-        with rolled_back(full):
-            run(full, scanned)
-            with_floors = touched(full, sql, worker)
+            with_floors = usually(full, lambda: touched(full, sql, worker))
     record((without_floors, with_floors))
     assert with_floors < CLAIM_PAGES
     assert without_floors > 20 * with_floors

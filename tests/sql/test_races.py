@@ -20,6 +20,7 @@ from tests.sql.retry_scenarios import RETRY_SCENARIOS
 from tests.sql.sessions import Connect
 from tests.sql.trigger_scenarios import TRIGGER_SCENARIOS
 from tests.sql.wait_scenarios import WAIT_SCENARIOS
+from tests.support.patience import seconds_left
 
 Scenario = Callable[[Connect], Awaitable[None]]
 
@@ -46,5 +47,5 @@ Scenario = Callable[[Connect], Awaitable[None]]
     ids=lambda scenario: scenario.__name__,
 )
 async def test_race(scenario: Scenario, connect: Connect) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(seconds_left()):
         await scenario(connect)

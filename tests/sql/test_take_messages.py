@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 from tests.conftest import Connect
 from tests.sql.queue import Attempt, Queue, use_json
+from tests.sql.sessions import waits_or_ends
 
 
 async def delivered(queue: Queue, lane: str = "default", **changes: Any) -> None:
@@ -144,7 +145,7 @@ async def test_two_senders_do_not_send_the_same_job(queue: Queue, connect: Conne
     async with queue.connection.transaction():
         assert await sent(queue) == jobs[:2]
         waiting = asyncio.create_task(other.fetch("select * from fenceline.take_messages('arq')"))
-        await asyncio.sleep(0.05)
+        assert await waits_or_ends(await connect(), other, waiting)
     assert await waiting == []
 
 

@@ -54,6 +54,20 @@ WAIT_MUTANTS = (
         wait_scenarios.a_job_that_somebody_holds_is_looked_at_again,
     ),
     mutant(
+        "held_jobs_keep_others_from_their_time",
+        "resume_waits",
+        "update fenceline.wait w set due_at = fenceline.clock() where w.job_id = any(v_due) and w.due_at is not null;",
+        "",
+        wait_scenarios.held_jobs_do_not_keep_others_from_their_time,
+    ),
+    mutant(
+        "held_jobs_keep_others_from_their_signals",
+        "resume_waits",
+        "update fenceline.signal_check c set id = fenceline.next_id() where c.id = any(v_checks);",
+        "",
+        wait_scenarios.held_jobs_do_not_keep_others_from_their_signals,
+    ),
+    mutant(
         "signal_to_an_ended_job",
         "signal_job",
         "perform fenceline.wrong_status(p_job_id, 'signalled', 'unfinished');",

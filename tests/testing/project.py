@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import seconds_left
+
 #: By their modules, and no others: it takes seconds to load all that this environment has.
 PLUGINS = ("-p", "fenceline.pytest_plugin", "-p", "pytest_asyncio.plugin", "-p", "xdist")
 
@@ -16,6 +18,6 @@ def run_pytest(folder: Path, *arguments: str, **environment: str) -> "subprocess
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds_left(),
         check=False,
     )

@@ -19,6 +19,15 @@ async def test_it_runs_what_jobs_bring_too(app: TestedApp) -> None:
     assert await app.drain() == 0
 
 
+async def test_job_after_job_keeps_its_connections(app: TestedApp, caplog: pytest.LogCaptureFixture) -> None:
+    @app.job
+    async def nothing(ctx: Context) -> None: ...
+
+    await nothing.enqueue_many([{}] * 5)
+    assert await app.drain() == 5
+    assert [record.message for record in caplog.records if record.name == "fenceline.worker"] == []
+
+
 async def test_one_exception_is_raised_as_it_is(app: TestedApp) -> None:
     @app.job
     async def broken() -> None:
@@ -53,7 +62,7 @@ async def test_failures_outside_the_handler_are_raised_too(app: TestedApp) -> No
     async def slow(ctx: Context) -> None:
         import asyncio  # noqa: PLC0415 - so that the test stays short
 
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     @app.job
     async def odd() -> object:

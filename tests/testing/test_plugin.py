@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.support.patience import seconds_left
 from tests.testing.project import run_pytest
 
 from fenceline.pytest_plugin import FOLDERS
@@ -40,7 +41,8 @@ def test_its_server(fenceline_dsn):
 
 def test_loading_it_imports_nothing_heavy() -> None:
     program = "import sys, pytest; old = {*sys.modules}; import fenceline.pytest_plugin; print(*{*sys.modules} - old)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=seconds_left())
     assert set(done.stdout.split()) == {"fenceline", "fenceline.pytest_plugin"}
 
 

@@ -70,6 +70,21 @@ def compress(ctx: SyncContext, path: str, *, level: int = 3) -> str:
 async def bare() -> None: ...
 
 
+@app.job
+async def vague(ctx: Context, options: dict[str, Any]) -> dict[str, Any]:
+    return options
+
+
+@app.job
+def vaguer(ctx: SyncContext, value: Any, unit: str = "s") -> list[Any]:
+    return [value, unit]
+
+
+@app.job
+async def vaguest(value: Any, unit: str = "s") -> dict[str, Any]:
+    return {unit: value}
+
+
 def refuse(path: str) -> None:
     raise ValueError(path)
 
@@ -91,6 +106,9 @@ async def produce(connection: object) -> None:
     assert_type(await touch.options(retry=3, priority=1).enqueue(path="a"), Job[str])
     assert_type(await compress.enqueue("a", level=9), Job[str])
     assert_type(await bare.enqueue(), Job[None])
+    assert_type(await vague.enqueue(options={"a": 1}), Job[dict[str, Any]])
+    assert_type(await vaguer.enqueue(1, unit="m"), Job[list[Any]])
+    assert_type(await vaguest.enqueue(value=1, unit="m"), Job[dict[str, Any]])
     await checked.enqueue("a")
 
     optioned = ingest.options(

@@ -1,6 +1,7 @@
 """Mistakes that a type checker must find: each line with `# E: [mypy's code]`, and no other. Never run."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 from fenceline import BatchContext, BatchItem, Context, Fenceline, Retry, SyncContext
 
@@ -17,6 +18,16 @@ def shrink(ctx: SyncContext, path: str, *, quality: float) -> bytes:
     return path.encode()[: int(quality)]
 
 
+@app.job
+async def vague(ctx: Context, value: Any, unit: str = "s") -> dict[str, Any]:
+    return {unit: value}
+
+
+@app.job
+def vaguer(value: Any, unit: str = "s") -> dict[str, Any]:
+    return {unit: value}
+
+
 async def enqueue() -> None:
     await ingest.enqueue()  # E: [call-arg]
     await ingest.enqueue(path=5)  # E: [arg-type]
@@ -30,6 +41,10 @@ async def enqueue() -> None:
     ingest.sync.enqueue(path=None)  # E: [arg-type]
     shrink.sync.enqueue("a", quality="high")  # E: [arg-type]
     await ingest.enqueue_many(["a"])  # E: [list-item]
+    await vague.enqueue()  # E: [call-arg]
+    await vague.enqueue(1, unit=2)  # E: [arg-type]
+    await vague.enqueue(1, "m", 2)  # E: [call-arg]
+    await vaguer.enqueue(unit="m")  # E: [call-arg]
 
 
 async def options() -> None:
@@ -75,7 +90,7 @@ async def parent(ctx: Context) -> None:
     child = await ctx.enqueue(ingest, {"path": "a"})
     text: str = await child.result()  # E: [assignment]
     async with app.group() as group:
-        await group.then(ingest, policy="never")  # E: [call-overload]
+        await group.then(ingest, policy="never")  # E: [arg-type]
     await ctx.progress(message=text)
-    await ctx.enqueue(5)  # E: [call-overload]
+    await ctx.enqueue(5)  # E: [arg-type]
     await parent.enqueue(ctx)  # E: [call-arg]

@@ -1,6 +1,5 @@
 """Real worker processes, started in a folder of their own, and what a test must know about them."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -8,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sysconfig
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import asyncpg
+from tests.support.patience import eventually
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -34,16 +33,9 @@ class Line:
     at: float
 
 
-async def until(condition: Callable[[], Awaitable[Any]], what: str, *, seconds: float = 30.0) -> Any:
+async def until(condition: Callable[[], Awaitable[Any]], what: str, last: Callable[[], object] | None = None) -> Any:
     """Wait until a condition holds; its value is returned."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = await condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s in vain: {what}")
-        await asyncio.sleep(0.02)
+    return await eventually(condition, what, last)
 
 
 class WorkerProcess:
@@ -67,14 +59,11 @@ class WorkerProcess:
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
 
-    async def exit_code(self, seconds: float = 30.0) -> int:
+    async def exit_code(self) -> int:
         async def ended() -> bool:
             return self.process.poll() is not None
 
-        try:
-            await until(ended, "the worker ends", seconds=seconds)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.output()}") from error
+        await until(ended, "the worker ends", self.output)
         return int(self.process.returncode)
 
     def output(self) -> str:
@@ -115,19 +104,16 @@ class Fleet:
         return worker
 
     async def registered(self, worker: WorkerProcess, children: int = 1) -> list[int]:
-        """The pids of its children, once so many are registered."""
+        """The pids of its children, once so many are registered and their supervisor knows that it has some."""
 
         async def pids() -> list[int]:
             if worker.process.poll() is not None:
                 raise AssertionError(f"the worker ended: {worker.output()}")
             live = set(await self.live_pids())
             registered = [pid for pid in worker.children() if pid in live]
-            return registered if len(registered) >= children else []
+            return registered if len(registered) >= children and "started: " in worker.output() else []
 
-        try:
-            found: list[int] = await until(pids, f"{children} children registered", seconds=30)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{worker.output()}") from error
+        found: list[int] = await until(pids, f"{children} children registered", worker.output)
         return found
 
     async def live_pids(self) -> list[int]:
@@ -156,14 +142,14 @@ class Fleet:
             lines.append(Line(word, int(job_id), attempt_id, int(token), int(pid), float(at)))
         return lines
 
-    async def handlers(self, count: int, *, word: str = "start", seconds: float = 30.0) -> list[Line]:
+    async def handlers(self, count: int, *, word: str = "start") -> list[Line]:
         """The ledger's lines with that word, once there are so many."""
 
         async def enough() -> list[Line]:
             lines = [line for line in self.ledger() if line.word == word]
             return lines if len(lines) >= count else []
 
-        found: list[Line] = await until(enough, f"{count} handlers {word}", seconds=seconds)
+        found: list[Line] = await until(enough, f"{count} handlers {word}", self.ledger)
         return found
 
     async def enqueue(
@@ -193,18 +179,40 @@ class Fleet:
             )
         )
 
-    async def ended(self, count: int, *, seconds: float = 60.0) -> None:
+    async def ended(self, count: int) -> None:
         """Until so many jobs have ended for good."""
 
         async def enough() -> bool:
             return int(await self.scalar("select count(*) from fenceline.history where final")) >= count
 
         try:
-            await until(enough, f"{count} jobs ended", seconds=seconds)
+            await until(enough, f"{count} jobs ended")
         except AssertionError as error:
             outcomes = Counter((row["outcome"], row["final"]) for row in await self.history())
             logs = "\n".join(worker.output()[-3000:] for worker in self.workers)
             raise AssertionError(f"{error}; history: {outcomes}\n{logs}") from error
+
+    async def end_lease(self, pid: int) -> None:
+        """The lease of a process that does not renew it is over now, however long it was to be."""
+        await self.connection.execute(
+            "update fenceline.worker set lease_until = clock_timestamp() where pid = $1 and stopped_at is null", pid
+        )
+
+    async def renewed(self, pid: int, times: int) -> None:
+        """Until the lease of a process has been renewed so many times from now on, or is lost."""
+
+        async def until_when() -> Any:
+            return await self.scalar("select lease_until from fenceline.worker where pid = $1 order by id desc", pid)
+
+        before = await until_when()
+        for number in range(1, times + 1):
+
+            async def again(before: Any = before) -> Any:
+                now = await until_when()
+                is_lost = pid not in await self.live_pids()
+                return now if is_lost or now > before else None
+
+            before = await until(again, f"the lease of {pid} is renewed for the {number}. time")
 
     async def each_has_one_final_row(self, count: int) -> None:
         rows = await self.connection.fetch(

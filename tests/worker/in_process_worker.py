@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from tests.support.patience import eventually, seconds_left
+
 from fenceline import Fenceline, Job
 from fenceline.model.job import JobRecord
 
@@ -18,17 +20,20 @@ async def running(app: Fenceline, **settings: Any) -> AsyncIterator["asyncio.Tas
         yield worker
     finally:
         worker.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await worker
-        await app.close()
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                await worker
+        finally:
+            await app.close()
 
 
-async def ended(job: Job[Any], timeout: float = 30) -> JobRecord:
-    await job.wait(timeout)
+async def ended(job: Job[Any], timeout: float | None = None) -> JobRecord:
+    await job.wait(seconds_left() if timeout is None else timeout)
     return await job.get()
 
 
 async def until_running(job: Job[Any]) -> None:
-    async with asyncio.timeout(30):
-        while (await job.get()).status != "running":  # noqa: ASYNC110 - there is no event to wait for
-            await asyncio.sleep(0.05)
+    async def runs() -> bool:
+        return (await job.get()).status == "running"
+
+    await eventually(runs, f"{job.id} runs")

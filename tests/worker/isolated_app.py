@@ -12,6 +12,7 @@ from fenceline.context.log_lines import current_session
 
 app = Fenceline()
 started = {"isolated": 0}
+released = asyncio.Event()  # ends the bystander, which runs in the worker's own process
 ONCE = Retry(max_attempts=1)
 
 
@@ -87,5 +88,5 @@ async def wait_for_ever() -> None:
 
 @app.job()
 async def bystander() -> int:
-    await asyncio.sleep(3)
+    await released.wait()
     return os.getpid()

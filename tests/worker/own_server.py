@@ -4,12 +4,12 @@ import contextlib
 import os
 import signal
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
+from tests.support.patience import eventually_blocking
 
 from fenceline.database.embedded import EmbeddedPostgres
 
@@ -27,10 +27,7 @@ class OwnServer:
         """As `pg_ctl stop -m MODE`."""
         pid = int(self._pid_file.read_text().split()[0])
         os.kill(pid, SIGNALS[mode])
-        deadline = time.monotonic() + 30
-        while Path(f"/proc/{pid}").exists():
-            assert time.monotonic() < deadline, "the server does not stop"
-            time.sleep(0.01)
+        eventually_blocking(lambda: not Path(f"/proc/{pid}").exists(), "the server stops")
 
     def start(self) -> None:
         assert self._embedded.start() == self.dsn

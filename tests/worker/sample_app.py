@@ -71,6 +71,33 @@ async def hold_the_gil(ctx: Context, seconds: float) -> None:
 
 
 @app.job()
+async def block_the_loop_until_released(ctx: Context, gate: str) -> None:
+    note("start", ctx)
+    while not Path(gate).exists():  # noqa: ASYNC240 - the mistake that the test is about
+        time.sleep(0.02)  # noqa: ASYNC251 - the mistake that the test is about
+    note("end", ctx)
+
+
+@app.job()
+async def hold_the_gil_until_released(ctx: Context, pipe: str) -> None:
+    """Runs until somebody opens the named pipe for writing."""
+    note("start", ctx)
+    # PyDLL keeps the GIL during the call.
+    ctypes.PyDLL(None).open(pipe.encode(), os.O_RDONLY)
+    note("end", ctx)
+
+
+@app.job()
+def until_own_gate(ctx: Context, gate: str) -> int:
+    """Runs until there is a file for this very attempt."""
+    note("start", ctx)
+    while not Path(f"{gate}{ctx.token}").exists():
+        time.sleep(0.02)
+    note("end", ctx)
+    return os.getpid()
+
+
+@app.job()
 async def kill_the_process(ctx: Context, how: str = "kill") -> None:
     note("start", ctx)
     if how == "abort":
@@ -83,6 +110,15 @@ async def until_released(ctx: Context, gate: str) -> None:
     """Runs until the file exists."""
     note("start", ctx)
     while not Path(gate).exists():  # noqa: ASYNC240, ASYNC110 - a look at a file, in a test
+        await asyncio.sleep(0.02)
+    note("end", ctx)
+
+
+@app.job()
+async def until_shut_down(ctx: Context) -> None:
+    """Ends well once its worker has begun to stop."""
+    note("start", ctx)
+    while not ctx.shutting_down:  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.02)
     note("end", ctx)
 

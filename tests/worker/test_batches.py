@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 from tests.conftest import Connect
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 
@@ -25,8 +26,8 @@ async def test_quick_jobs_are_fetched_in_batches_beside_blocking_kinds(database:
     worker = asyncio.create_task(app.run_worker(grace_seconds=0))
     try:
         for job in jobs[:: JOBS // 10]:
-            assert await job.wait(timeout=60) == "succeeded"
-        assert await jobs[-1].wait(timeout=60) == "succeeded"
+            assert await job.wait(timeout=seconds_left()) == "succeeded"
+        assert await jobs[-1].wait(timeout=seconds_left()) == "succeeded"
     finally:
         worker.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from tests.support.patience import seconds_left
 from tests.worker.fleet import Fleet, until
 
 
@@ -45,7 +46,7 @@ async def test_once_tells_that_the_result_could_not_be_stored(fleet: Fleet) -> N
 
 
 async def test_once_tells_that_the_job_was_taken_away(fleet: Fleet) -> None:
-    (job,) = await fleet.enqueue("nap", {"seconds": 60})
+    (job,) = await fleet.enqueue("nap", {"seconds": 3600})
     worker = fleet.start("--once")
     await until(lambda: fleet.scalar("select started_at from fenceline.running"), "it runs")
     await fleet.scalar("select fenceline.cancel_job($1, p_force => true)", job)
@@ -53,11 +54,11 @@ async def test_once_tells_that_the_job_was_taken_away(fleet: Fleet) -> None:
 
 
 async def test_once_hears_of_a_cancel_at_once(fleet: Fleet) -> None:
-    (job,) = await fleet.enqueue("nap", {"seconds": 600})
-    worker = fleet.start("--once", "--lease", "1200")  # so that no heartbeat brings it
+    (job,) = await fleet.enqueue("nap", {"seconds": 3600})
+    worker = fleet.start("--once", "--lease", "7200")  # so that no heartbeat brings it
     await until(lambda: fleet.scalar("select started_at from fenceline.running"), "it runs")
     await fleet.scalar("select fenceline.cancel_job($1)", job)
-    await worker.exit_code(seconds=60)
+    await worker.exit_code()
     assert await fleet.scalar("select outcome from fenceline.history") == "cancelled"
 
 
@@ -182,8 +183,22 @@ def test_an_app_that_a_child_cannot_import_ends_the_worker_in_one_line(
         env={**os.environ, "FENCELINE_DSN": database},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.returncode == 1
     assert re.fullmatch(r"Error: halfway cannot be imported: RuntimeError: only in a child \(.*\)\n", done.stderr)
+
+
+async def test_a_child_that_dies_of_its_imports_is_reported(fleet: Fleet) -> None:
+    (fleet.folder / "dying_app.py").write_text(
+        "import os, sys\nfrom sample_app import app\nif 'fenceline.cli' not in sys.modules:\n    os._exit(7)\n"
+    )
+    worker = fleet.start(app="dying_app:app")
+
+    async def reported() -> bool:
+        return "a child ended with exit code 7 before it was ready for jobs" in worker.output()
+
+    await until(reported, "the worker reports what became of its child")
+    worker.signal(signal.SIGTERM)
+    assert await worker.exit_code() == 0

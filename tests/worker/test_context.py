@@ -6,6 +6,7 @@ import logging
 from typing import Any
 
 import pytest
+from tests.support.patience import eventually, seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
@@ -47,7 +48,7 @@ async def test_stdlib_logging_lands_in_the_jobs_log(app: Fenceline, kind: str) -
     async with running(app):
         jobs = [await app.enqueue(kind, {"text": text}) for text in ("one", "two")]
         for job, text in zip(jobs, ("one", "two"), strict=True):
-            await job.wait(timeout=10)
+            await job.wait(timeout=seconds_left())
             lines = await job.logs()
             assert [(line.level, line.message.partition("\n")[0]) for line in lines] == [
                 ("warning", f"said {text}"),
@@ -67,12 +68,10 @@ async def test_lines_of_a_long_handler_are_there_while_it_runs(app: Fenceline) -
 
     async with running(app):
         job = await app.enqueue("long")
-        async with asyncio.timeout(10):
-            while not (lines := await job.logs()):  # noqa: ASYNC110 - there is no event to wait for
-                await asyncio.sleep(0.05)
+        lines = await eventually(job.logs, "its first line is written")
         assert (lines[0].message, lines[0].fields) == ("started", {"step": 1})
         await job.cancel()
-        await job.wait(timeout=10)
+        await job.wait(timeout=seconds_left())
 
 
 async def test_a_flood_is_bounded_and_said(app: Fenceline) -> None:
@@ -87,12 +86,12 @@ async def test_a_flood_is_bounded_and_said(app: Fenceline) -> None:
 
     async with running(app):
         job = await app.enqueue("flood")
-        await job.wait(timeout=20)
+        await job.wait(timeout=seconds_left())
         lines = await job.logs(limit=5000)
         assert len(lines) == MAX_WAITING_LINES + 1
         assert lines[-1].message == "50 lines were dropped: too many at once"
         job = await app.enqueue("huge")
-        await job.wait(timeout=20)
+        await job.wait(timeout=seconds_left())
         [line] = await job.logs()
         assert len(line.message) < 10_000
         assert len(json.dumps(line.fields)) < 30_000
@@ -142,7 +141,7 @@ async def test_json_logs_name_the_job(app: Fenceline) -> None:
     try:
         async with running(app):
             job = await app.enqueue("work")
-            await job.wait(timeout=10)
+            await job.wait(timeout=seconds_left())
             library.warning("elsewhere")
     finally:
         library.removeHandler(handler)

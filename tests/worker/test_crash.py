@@ -7,17 +7,31 @@ import asyncio
 import os
 import signal
 import time
+from datetime import datetime
 from typing import Any
 
 import pytest
 from tests.conftest import Connect
-from tests.worker.fleet import Fleet, is_alive, until
+from tests.support.figures import Figures
+from tests.worker.fleet import Fleet, WorkerProcess, is_alive, until
 
-LONG_LEASE = 60.0
+from fenceline.model.worker_settings import BEATS_PER_LEASE
+
+#: So long that it never ends within a test: whatever happens is not because of it.
+LONG_LEASE = 3600.0
 
 
-async def kill_a_child(fleet: Fleet, *, seconds: float = 60.0) -> float:
-    """100 jobs, a child killed while it runs some: how long until the last of its jobs was given back."""
+async def replaced(fleet: Fleet, worker: WorkerProcess, before: list[int]) -> None:
+    """Until a child has started that was not there before."""
+
+    async def has_another() -> bool:
+        return bool(set(await fleet.registered(worker)) - set(before))
+
+    await until(has_another, "another child takes its place", worker.output)
+
+
+async def kill_a_child(fleet: Fleet) -> datetime:
+    """100 jobs, a child killed while it runs some: what it held is given back; when it was killed."""
     worker = await fleet.started("--lease", str(LONG_LEASE), "--processes", "2", "--concurrency", "4", children=2)
     await fleet.enqueue("nap", {"seconds": 0.05}, count=100)
     await fleet.handlers(20)
@@ -36,38 +50,41 @@ async def kill_a_child(fleet: Fleet, *, seconds: float = 60.0) -> float:
         return None
 
     victim = await until(frozen, "a child holds jobs")
-    killed_at = await fleet.scalar("select clock_timestamp()")
+    children = worker.children()
+    killed_at: datetime = await fleet.scalar("select clock_timestamp()")
     os.kill(victim, signal.SIGKILL)
-    await fleet.ended(100, seconds=seconds)
+    # Only once the death is reported is the child replaced.
+    await replaced(fleet, worker, children)
+    held = "select count(*) from fenceline.running where worker_id in (select id from fenceline.worker where pid = $1)"
+    assert await fleet.scalar(held, victim) == 0, "what the killed child held was given back"
+    await fleet.ended(100)
     await fleet.each_has_one_final_row(100)
-    lost = await fleet.connection.fetch(
-        "select ended_at, (select min(n.claimed_at) from fenceline.history n"
-        "                  where n.job_id = h.job_id and n.token > h.token) as again "
-        "from fenceline.history h where h.outcome in ('crashed', 'released')"
-    )
-    assert lost, "the child held jobs when it was killed"
-    # Suspects wait for a process of their own, which has to be started.
-    assert max(float((row["again"] - row["ended_at"]).total_seconds()) for row in lost) < LONG_LEASE / 3
-    return max(float((row["ended_at"] - killed_at).total_seconds()) for row in lost)
+    lost = "select count(*) from fenceline.history where outcome in ('crashed', 'released')"
+    assert await fleet.scalar(lost) > 0, "the child held jobs when it was killed"
+    return killed_at
 
 
-async def kill_the_supervisor(fleet: Fleet, *, lease: float = 6.0) -> float:
-    """How long the children outlived it."""
-    worker = await fleet.started("--lease", str(lease), "--processes", "2", children=2)
-    await fleet.enqueue("nap", {"seconds": 60}, count=4)
+async def kill_the_supervisor(fleet: Fleet) -> float:
+    """Its children end with it, also one whose event loop cannot notice anything. How long they outlived it."""
+    gate = fleet.folder / "gate"
+    worker = await fleet.started("--lease", str(LONG_LEASE), "--processes", "2", children=2)
+    await fleet.enqueue("nap", {"seconds": 3600}, count=4)
     await fleet.handlers(4)
-    # Also one whose event loop cannot notice anything.
-    await fleet.enqueue("block_the_loop", {"seconds": 60})
+    await fleet.enqueue("block_the_loop_until_released", {"gate": str(gate)})
     await fleet.handlers(5)
     children = worker.children()
     killed_at = time.monotonic()
     os.kill(worker.pid, signal.SIGKILL)
+    worker.process.wait()
+    gate.touch()  # a child that lived on would say so
 
-    async def gone() -> bool:
-        return not any(is_alive(pid) for pid in children)
+    async def told_or_gone() -> bool:
+        return len(fleet.ledger()) > 5 or not any(is_alive(pid) for pid in children)
 
-    await until(gone, "the children are gone", seconds=lease)
-    return time.monotonic() - killed_at
+    await until(told_or_gone, "the children are gone", fleet.ledger)
+    took = time.monotonic() - killed_at
+    assert {line.word for line in fleet.ledger()} == {"start"}, "the children ended with their supervisor"
+    return took
 
 
 #: A child that does not heed the loss of its lease: only the fence is left.
@@ -79,41 +96,58 @@ Executor.abandon = lambda self, attempt_id: None
 """
 
 
-async def freeze_a_child(fleet: Fleet, *, lease: float = 2.0) -> None:
+async def freeze_a_child(fleet: Fleet, *, lease: float = 5.0) -> None:
     """SIGSTOP past the lease: another worker's result stands, and what the sleeper writes is refused."""
     frozen = await fleet.started("--lease", str(lease))
-    [job_id] = await fleet.enqueue("blocking_nap", {"seconds": 1.5})
+    gate = fleet.folder / "gate"
+    [job_id] = await fleet.enqueue("until_own_gate", {"gate": str(gate)})
     [first] = await fleet.handlers(1)
     os.kill(first.pid, signal.SIGSTOP)
-    other = await fleet.started("--lease", str(lease))
-    # It wakes up with its work done while another worker is in the middle of it.
-    await fleet.handlers(2)
+    (fleet.folder / f"gate{first.token}").touch()
+    other = await fleet.started("--lease", str(LONG_LEASE))
+    # It wakes up with its work done while another process is in the middle of it.
+    [_first, second] = await fleet.handlers(2)
     os.kill(first.pid, signal.SIGCONT)
+
+    async def has_written() -> bool:
+        ended = int(await fleet.scalar("select count(*) from fenceline.history where final"))
+        return bool(ended) or "stale_attempt" in frozen.output()
+
+    await until(has_written, "the frozen child writes", frozen.output)
+    (fleet.folder / f"gate{second.token}").touch()
     await fleet.ended(1)
-
-    async def refused() -> bool:
-        return "stale_attempt" in frozen.output()
-
     await fleet.each_has_one_final_row(1)
     history = await fleet.history(job_id)
     assert [row["outcome"] for row in history] == ["lost", "succeeded"]
     assert history[1]["result"] != str(first.pid)
-    await until(refused, "the write of the frozen child is refused")
+    assert "stale_attempt" in frozen.output(), "the write of the frozen child is refused"
     assert "stale_attempt" not in other.output()
 
 
-async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 1.5) -> None:
+async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 5.0) -> None:
+    """A handler that keeps its process from everything else for longer than the lease."""
     await fleet.started("--lease", str(lease))
     # Another worker that would take the job over.
     await fleet.started("--lease", str(lease))
-    [job_id] = await fleet.enqueue(kind, {"seconds": 3 * lease})
+    gate = fleet.folder / "gate"
+    if kind == "block_the_loop_until_released":
+        [job_id] = await fleet.enqueue(kind, {"gate": str(gate)})
+    else:
+        os.mkfifo(gate)
+        [job_id] = await fleet.enqueue(kind, {"pipe": str(gate)})
+    [started] = await fleet.handlers(1)
+    await fleet.renewed(started.pid, BEATS_PER_LEASE + 1)
+    if gate.exists():
+        os.close(os.open(gate, os.O_WRONLY))
+    else:
+        gate.touch()
     await fleet.ended(1)
     history = await fleet.history(job_id)
     assert [(row["outcome"], row["number"], row["final"]) for row in history] == [("succeeded", 1, True)]
     assert [line.word for line in fleet.ledger()] == ["start", "end"]
 
 
-async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: float = 1.5) -> None:
+async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: float = 6.0) -> None:
     """A child dies while somebody holds its row: its report waits, and the other child keeps its lease and its job."""
     worker = await fleet.started("--lease", str(lease), "--processes", "2", children=2)
     victim, sibling = worker.children()
@@ -133,7 +167,7 @@ async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: flo
         )
 
     await until(is_reported, "the death is reported")
-    await asyncio.sleep(2.5 * lease)
+    await fleet.renewed(sibling, 2)
     assert sibling in await fleet.live_pids(), worker.output()
     assert "has lost its lease" not in worker.output()
     await transaction.rollback()
@@ -149,21 +183,45 @@ async def test_a_report_that_waits_costs_no_sibling_its_lease(fleet: Fleet, conn
 
 
 async def test_jobs_of_a_killed_child_are_given_back_at_once(fleet: Fleet) -> None:
-    assert await kill_a_child(fleet) < 2.0
+    """Long before their lease ends."""
+    await kill_a_child(fleet)
+
+
+@pytest.mark.timing
+async def test_how_soon_the_jobs_of_a_killed_child_are_given_back(fleet: Fleet, figures: Figures) -> None:
+    killed_at = await kill_a_child(fleet)
+    lost = await fleet.connection.fetch(
+        "select ended_at, (select min(n.claimed_at) from fenceline.history n"
+        "                  where n.job_id = h.job_id and n.token > h.token) as again "
+        "from fenceline.history h where h.outcome in ('crashed', 'released')"
+    )
+    figures.at_most("given back after", max((row["ended_at"] - killed_at).total_seconds() for row in lost), 2.0)
+    # Suspects wait for a process of their own, which has to be started.
+    figures.at_most("claimed again after", max((row["again"] - row["ended_at"]).total_seconds() for row in lost), 20.0)
 
 
 async def test_children_do_not_outlive_their_supervisor(fleet: Fleet) -> None:
-    assert await kill_the_supervisor(fleet) < 3.0
+    await kill_the_supervisor(fleet)
+
+
+@pytest.mark.timing
+async def test_how_long_children_outlive_their_supervisor(fleet: Fleet, figures: Figures) -> None:
+    figures.at_most("the children are gone after", await kill_the_supervisor(fleet), 3.0)
 
 
 async def test_jobs_of_a_killed_supervisor_are_taken_over_when_the_lease_ends(fleet: Fleet) -> None:
-    lease = 2.0
-    worker = await fleet.started("--lease", str(lease))
-    [job_id] = await fleet.enqueue("nap", {"seconds": 1.5})
-    await fleet.handlers(1)
+    worker = await fleet.started("--lease", str(LONG_LEASE))
+    gate = fleet.folder / "gate"
+    [job_id] = await fleet.enqueue("until_released", {"gate": str(gate)})
+    [first] = await fleet.handlers(1)
     os.kill(worker.pid, signal.SIGKILL)
-    await fleet.started("--lease", str(lease))
+    await fleet.started("--lease", str(LONG_LEASE))
+    await fleet.enqueue("nap")
     await fleet.ended(1)
+    assert await fleet.history(job_id) == [], "not before"
+    gate.touch()
+    await fleet.end_lease(first.pid)
+    await fleet.ended(2)
     assert [row["outcome"] for row in await fleet.history(job_id)] == ["lost", "succeeded"]
 
 
@@ -178,14 +236,10 @@ async def test_writes_of_a_frozen_child_are_refused(fleet: Fleet) -> None:
 
 
 async def test_a_frozen_child_is_replaced(fleet: Fleet) -> None:
-    worker = await fleet.started("--lease", "1.5")
+    worker = await fleet.started("--lease", "5")
     [sleeper] = worker.children()
     os.kill(sleeper, signal.SIGSTOP)
-
-    async def replaced() -> bool:
-        return any(pid != sleeper for pid in await fleet.registered(worker))
-
-    await until(replaced, "another child takes its place")
+    await replaced(fleet, worker, [sleeper])
     await fleet.enqueue("nap")
     await fleet.ended(1)
     # Awake again it finds out and ends by itself; the supervisor sees to it otherwise.
@@ -199,8 +253,8 @@ async def test_a_frozen_child_is_replaced(fleet: Fleet) -> None:
     assert await worker.exit_code() == 0
 
 
-async def test_children_of_a_frozen_supervisor_stop_before_the_lease_ends(fleet: Fleet) -> None:
-    lease = 3.0
+async def freeze_the_supervisor(fleet: Fleet, *, lease: float) -> float:
+    """How long until the child has stopped its handlers."""
     worker = await fleet.started("--lease", str(lease))
     await fleet.enqueue("until_released", {"gate": "never"})
     await fleet.handlers(1)
@@ -211,13 +265,22 @@ async def test_children_of_a_frozen_supervisor_stop_before_the_lease_ends(fleet:
 
     started = time.monotonic()
     try:
-        await until(says_so, "the child stops its handlers", seconds=2 * lease)
-        assert time.monotonic() - started < lease
+        await until(says_so, "the child stops its handlers", worker.output)
+        return time.monotonic() - started
     finally:
         os.kill(worker.pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("kind", ["block_the_loop", "hold_the_gil"])
+async def test_children_of_a_frozen_supervisor_stop(fleet: Fleet) -> None:
+    await freeze_the_supervisor(fleet, lease=3.0)
+
+
+@pytest.mark.timing
+async def test_children_of_a_frozen_supervisor_stop_before_the_lease_ends(fleet: Fleet, figures: Figures) -> None:
+    figures.at_most("handlers are stopped after", await freeze_the_supervisor(fleet, lease=3.0), 3.0)
+
+
+@pytest.mark.parametrize("kind", ["block_the_loop_until_released", "hold_the_gil_until_released"])
 async def test_a_blocked_process_is_not_taken_for_dead(fleet: Fleet, kind: str) -> None:
     await block_past_the_lease(fleet, kind)
 
@@ -245,20 +308,25 @@ async def test_a_job_that_kills_its_process_is_quarantined(fleet: Fleet, how: st
 
 async def test_what_a_child_leaves_behind_does_not_hold_up_its_end(fleet: Fleet) -> None:
     """A process that the child has started holds descriptors of it: the supervisor goes by the child alone."""
+    over = fleet.folder / "over"
     (fleet.folder / "forking_app.py").write_text(
         "import os, signal, time\n"
         "from sample_app import app\n"
         "@app.job()\n"
         "async def fork_and_die() -> None:\n"
         "    if os.fork() == 0:\n"
-        "        time.sleep(20)\n"
+        f"        while not os.path.exists({str(over)!r}) and os.path.exists({str(fleet.folder)!r}):\n"
+        "            time.sleep(0.05)\n"
         "        os._exit(0)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     await fleet.started("--lease", str(LONG_LEASE), app="forking_app:app")
-    [poison] = await fleet.enqueue("fork_and_die")
-    await fleet.enqueue("nap")
-    await fleet.ended(2, seconds=20)
+    try:
+        [poison] = await fleet.enqueue("fork_and_die")
+        await fleet.enqueue("nap")
+        await fleet.ended(2)
+    finally:
+        over.touch()
     assert len(await fleet.history(poison)) == 3
 
 
@@ -282,7 +350,7 @@ async def die_once(gate: str, *, ctx):
 """
 
 
-async def crash_beside_long_jobs(fleet: Fleet, *, seconds: float = 30.0, patch: str = "") -> None:
+async def crash_beside_long_jobs(fleet: Fleet, *, in_vain: float | None = None, patch: str = "") -> None:
     """A crash beside four long jobs: they run in processes of their own next, and nobody else waits for them."""
     (fleet.folder / "two_lanes_app.py").write_text(TWO_LANES_APP + patch)
     worker = await fleet.started("--lease", str(LONG_LEASE), "--isolated", "2", app="two_lanes_app:app")
@@ -296,11 +364,12 @@ async def crash_beside_long_jobs(fleet: Fleet, *, seconds: float = 30.0, patch: 
         lines = [line for line in fleet.ledger() if line.word == "start" and line.job_id in {*long, poison}][5:]
         return lines if len(lines) >= 2 and not child & {line.pid for line in lines} else []
 
-    await until(apart, "suspects run in processes of their own", seconds=seconds)
+    async with asyncio.timeout(in_vain):
+        await until(apart, "suspects run in processes of their own", fleet.ledger)
     for _ in range(20):
         await fleet.enqueue("quick")
         await asyncio.sleep(0.02)
-    await fleet.handlers(20, word="quick", seconds=10)
+    await fleet.handlers(20, word="quick")
     assert await fleet.scalar("select count(*) from fenceline.ready where deaths is not null") > 0, "some still wait"
     (fleet.folder / "gate").touch()
     await fleet.ended(25)
@@ -331,6 +400,6 @@ async def test_suspects_of_a_kind_that_nobody_has_disturb_nobody(fleet: Fleet) -
     )
     assert await fleet.scalar(told) == 0
     await fleet.enqueue("nap", count=30)
-    await fleet.ended(30, seconds=10)
+    await fleet.ended(30)
     (fleet.folder / "gate").touch()
     await fleet.ended(31)

@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from tests.conftest import Connect
+from tests.support.patience import come, seconds_left
 from tests.worker.fleet import until
 from tests.worker.in_process_worker import ended, running
 
@@ -74,7 +75,7 @@ async def test_a_deployment_fails_no_job(database: str, connect: Connect) -> Non
         await workers.enter_async_context(running(other_new))
         await app_parts(old).handlers["report"].enqueue_many([{"day": 1}] * (EACH // 2))
         await app_parts(new).handlers["daily_report"].enqueue_many([{"day": 1}] * (EACH // 2))
-        await until(all_ended, "all jobs end", seconds=90)
+        await until(all_ended, "all jobs end")
     outcomes = await connection.fetch("select outcome, count(*) from fenceline.history where final group by outcome")
     assert [tuple(row) for row in outcomes] == [("succeeded", COUNT)]
     assert (ran["old mail"], ran["new mail"], ran["deep ingest"], ran["report"]) == (EACH, EACH, EACH, EACH)
@@ -98,7 +99,7 @@ async def test_a_refused_job_says_so_in_explain_log_and_doctor(
     with caplog.at_level(logging.WARNING, "fenceline.jobs"):
         async with running(old, concurrency=1, batch=1):
             busy = await app_parts(old).handlers["mail"].enqueue(to="ann", subject="one")
-            await asyncio.wait_for(started.wait(), 30)
+            await come(started, "the first job starts")
             async with running(new):
                 job = await app_parts(old).handlers["mail"].enqueue(to="ann", subject="two")
 
@@ -142,7 +143,7 @@ async def test_extra_args_can_be_ignored(database: str, where: str) -> None:
 
     async with running(app):
         job = await app.jobs.enqueue("mail", {"to": "ann", "subject": "x"}, {})
-        assert await job.result(timeout=30) == "ann"
+        assert await job.result(timeout=seconds_left()) == "ann"
     with pytest.raises(FencelineError, match="subject"):
         await app.enqueue("mail", {"to": "ann", "subject": "x"})
     with pytest.raises(ValueError, match="use refuse or ignore"):

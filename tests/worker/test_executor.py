@@ -5,16 +5,20 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.figures import Figures
+from tests.support.patience import come, eventually, seconds_left
 from tests.worker.in_process_worker import ended, running, until_running
 
 from fenceline import Fenceline, Retry, RetryLater
 from fenceline.client.app_parts import app_parts
 from fenceline.context.context import Context
+from fenceline.engine import executor
 from fenceline.engine.handler_plan import awaits
+from fenceline.engine.running_attempt import RunningAttempt
 
 ONCE = Retry(max_attempts=1)
 
@@ -44,14 +48,14 @@ async def test_a_timeout_cancels_a_coroutine(app: Fenceline) -> None:
     @app.job(timeout=0.3, retry=ONCE)
     async def slow() -> None:
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             ends.append("cancelled")
             raise
 
     @app.job(retry=ONCE)
     async def per_job() -> None:
-        await asyncio.sleep(30)
+        await asyncio.sleep(3600)
 
     async with running(app):
         assert await code_of(app, "slow") == "failed timeout"
@@ -60,10 +64,10 @@ async def test_a_timeout_cancels_a_coroutine(app: Fenceline) -> None:
 
 
 async def test_a_timeout_of_the_handlers_own_is_an_ordinary_failure(app: Fenceline) -> None:
-    @app.job(timeout=30, retry=ONCE)
+    @app.job(timeout=3600, retry=ONCE)
     async def own() -> None:
         async with asyncio.timeout(0.01):
-            await asyncio.sleep(5)
+            await asyncio.sleep(3600)
 
     async with running(app):
         assert await code_of(app, "own") == "failed error"
@@ -73,7 +77,7 @@ async def test_a_late_value_does_not_undo_a_timeout(app: Fenceline) -> None:
     @app.job(timeout=0.3, retry=ONCE)
     async def stubborn() -> str:
         try:
-            await asyncio.sleep(30)
+            await asyncio.sleep(3600)
         except asyncio.CancelledError:
             return "done after all"
         return "never"
@@ -95,7 +99,7 @@ async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
 
     @app.job(timeout=0.3, retry=ONCE)
     def stuck(ctx: Context) -> str:
-        gate.wait(30)
+        gate.wait()
         seen.append(ctx.cancelled)
         return "ignored"
 
@@ -103,20 +107,24 @@ async def test_a_thread_that_ignores_its_timeout_is_lost_capacity(
     def quick() -> int:
         return threading.get_ident()
 
+    @app.job()
+    async def beside() -> None: ...
+
     async with running(app, threads=2):
         with caplog.at_level(logging.WARNING, "fenceline.worker"):
             first = await app.enqueue("stuck")
             assert (await ended(first)).error["code"] == "timeout"  # type: ignore[index]  # it has one
         assert "1 of 2 threads are lost" in caplog.text
         # One place is left, and it works on.
-        assert len({await (await app.enqueue("quick")).result(timeout=10) for _ in range(3)}) == 1
+        assert len({await (await app.enqueue("quick")).result(timeout=seconds_left()) for _ in range(3)}) == 1
         second = await app.enqueue("stuck")
         assert (await ended(second)).error["code"] == "timeout"  # type: ignore[index]  # it has one
         waiting = await app.enqueue("quick")
-        await asyncio.sleep(1)
+        for _ in range(3):  # who comes after it, and needs no thread, has run
+            await (await app.enqueue("beside")).result(timeout=seconds_left())
         assert await waiting.status() in ("queued", "claimed")
         gate.set()
-        await waiting.result(timeout=10)
+        await waiting.result(timeout=seconds_left())
         assert (await first.get()).result is None
     assert seen == [True, True]
 
@@ -146,25 +154,56 @@ async def test_a_cancel_is_cooperative_first(app: Fenceline) -> None:
         for job in jobs:
             await until_running(job)
             await job.cancel("too many")
-        assert [await job.wait(timeout=10) for job in jobs] == ["cancelled", "cancelled", "succeeded"]
+        assert [await job.wait(timeout=seconds_left()) for job in jobs] == ["cancelled", "cancelled", "succeeded"]
         assert [(await job.get()).error for job in jobs[:2]] == [{"code": "cancelled", "message": "too many"}] * 2
         assert [line.message for line in await jobs[0].logs()] == ["kept what was done"]
 
 
-@pytest.mark.alone
-async def test_a_coroutine_that_does_not_look_is_cancelled_within_its_grace(app: Fenceline) -> None:
+async def cancel_one_that_does_not_look(app: Fenceline, grace_seconds: float) -> float:
+    """How long it takes."""
+
     @app.job()
     async def deaf() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     async with running(app):
         job = await app.enqueue("deaf")
         await until_running(job)
         asked = time.monotonic()
-        await job.cancel(grace_seconds=4)
-        assert await job.wait(timeout=10) == "cancelled"
-        assert 1.5 < time.monotonic() - asked < 3.9  # half of the grace, well before the fence is rotated
+        await job.cancel(grace_seconds=grace_seconds)
+        assert await job.wait(timeout=seconds_left()) == "cancelled"
+        took = time.monotonic() - asked
         assert (await job.get()).error == {"code": "cancelled", "message": "cancelled"}
+    return took
+
+
+@pytest.mark.parametrize("patience, grace, expected", [(100.0, 3600.0, 100.0), (3600.0, 600.0, 300.0)])
+async def test_a_coroutine_that_does_not_look_is_cancelled_within_its_grace(
+    app: Fenceline, monkeypatch: pytest.MonkeyPatch, patience: float, grace: float, expected: float
+) -> None:
+    """After the worker's patience, and at most half of the grace: well before the fence is rotated."""
+    loop = asyncio.get_running_loop()
+    asked: list[float] = []
+    call_later = loop.call_later
+
+    def call_soon(delay: float, callback: Callable[..., Any], *arguments: Any, **options: Any) -> asyncio.TimerHandle:
+        if getattr(callback, "__func__", None) is RunningAttempt.insist:
+            asked.append(delay)
+            delay = 0.0
+        return call_later(delay, callback, *arguments, **options)
+
+    monkeypatch.setattr(executor, "CANCEL_PATIENCE_SECONDS", patience)
+    monkeypatch.setattr(loop, "call_later", call_soon)
+    await cancel_one_that_does_not_look(app, grace)
+    [delay] = asked
+    assert expected / 2 < delay <= expected, "the worker is told what is left of the grace"
+
+
+@pytest.mark.timing
+async def test_how_soon_a_coroutine_that_does_not_look_is_cancelled(app: Fenceline, figures: Figures) -> None:
+    took = await cancel_one_that_does_not_look(app, 4)
+    figures.at_least("a coroutine with a grace of 4 s stops after", took, 1.5)
+    figures.at_most("a coroutine with a grace of 4 s stops after", took, 3.9)
 
 
 async def test_a_thread_that_ignores_a_cancel_is_fenced_off(
@@ -172,22 +211,32 @@ async def test_a_thread_that_ignores_a_cancel_is_fenced_off(
 ) -> None:
     @app.job()
     def stuck() -> str:
-        gate.wait(60)
+        gate.wait()
         return "ignored"
+
+    @app.job()
+    def quick() -> str:
+        return "ran"
+
+    def has_said(words: str) -> Callable[[], Awaitable[bool]]:
+        async def said() -> bool:
+            return words in caplog.text
+
+        return said
 
     async with running(app, threads=3):
         job = await app.enqueue("stuck")
         await until_running(job)
         with caplog.at_level(logging.WARNING, "fenceline.worker"):
             await job.cancel(grace_seconds=1)
-            assert await job.wait(timeout=15) == "cancelled"
-            async with asyncio.timeout(10):
-                while "threads are lost" not in caplog.text:  # noqa: ASYNC110 - there is no event to wait for
-                    await asyncio.sleep(0.1)
+            assert await job.wait(timeout=seconds_left()) == "cancelled"
+            await eventually(has_said("threads are lost"), "the worker says so", lambda: caplog.text)
         assert f"stale_attempt: job {job.id}" in caplog.text
         assert "1 of 3 threads are lost" in caplog.text
-        gate.set()
-        await asyncio.sleep(0.2)
+        with caplog.at_level(logging.WARNING, "fenceline.worker"):
+            gate.set()
+            # The place is free again, and what the handler returned has been looked at.
+            assert [await (await app.enqueue("quick")).result(timeout=seconds_left()) for _ in range(3)] == ["ran"] * 3
         assert await job.status() == "cancelled"
 
 
@@ -197,7 +246,7 @@ async def test_a_forced_cancel_stops_the_handler_too(app: Fenceline) -> None:
     @app.job()
     async def busy() -> None:
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(3600)
         finally:
             stopped.set()
 
@@ -205,8 +254,7 @@ async def test_a_forced_cancel_stops_the_handler_too(app: Fenceline) -> None:
         job = await app.enqueue("busy")
         await until_running(job)
         assert await job.cancel(force=True) == "cancelled"
-        async with asyncio.timeout(5):
-            await stopped.wait()
+        await come(stopped, "the handler is stopped")
 
 
 async def test_whatever_a_handler_raises_is_its_jobs_failure(app: Fenceline) -> None:
@@ -265,7 +313,7 @@ async def test_a_decorator_that_awaits_is_not_run_inline(app: Fenceline) -> None
     app.job(kind="patient")(patient(plain))
     assert not awaits(plain)
     async with running(app):
-        assert await (await app.enqueue("patient")).result(timeout=10) == "ran"
+        assert await (await app.enqueue("patient")).result(timeout=seconds_left()) == "ran"
 
 
 async def test_a_forgotten_await_is_explained(app: Fenceline) -> None:
@@ -294,7 +342,7 @@ async def test_shutdown_asks_threads_and_gives_jobs_back(app: Fenceline) -> None
 
     @app.job(on_shutdown="fail")
     async def must_fail() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     async with running(app, grace_seconds=0.2):
         jobs = [await app.enqueue(kind) for kind in ("polite", "must_fail")]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline, Retry, SyncContext
@@ -48,7 +49,7 @@ async def test_hooks_run_once_around_the_work(app: Fenceline) -> None:
 
     async with running(app):
         for _ in range(2):
-            await (await app.enqueue("work")).wait(timeout=10)
+            await (await app.enqueue("work")).wait(timeout=seconds_left())
     assert happened == ["first", "second", "work", "work", "last registered", "failing"]
 
 
@@ -101,8 +102,8 @@ async def test_middleware_is_around_every_handler(app: Fenceline) -> None:
         raise LookupError("seen by both")
 
     async with running(app):
-        assert await (await app.enqueue("inline")).result(timeout=10) == {"wrapped": 1}
-        assert await (await app.enqueue("threaded")).result(timeout=10) == {"wrapped": 2}
+        assert await (await app.enqueue("inline")).result(timeout=seconds_left()) == {"wrapped": 1}
+        assert await (await app.enqueue("threaded")).result(timeout=seconds_left()) == {"wrapped": 2}
         assert (await ended(await app.enqueue("failing"))).error["type"] == "LookupError"  # type: ignore[index]  # failed
     expected = [[f"outer {kind}", "inner", "outer end"] for kind in ("inline", "threaded", "failing")]
     assert happened == [step for steps in expected for step in steps]
@@ -121,7 +122,7 @@ async def test_middleware_may_answer_itself(app: Fenceline) -> None:
 
     async with running(app):
         job = await app.enqueue("work")
-        assert await job.result(timeout=20) == "done"
+        assert await job.result(timeout=seconds_left()) == "done"
         assert (await job.get()).attempt == 2
 
 
@@ -158,8 +159,8 @@ async def test_blocking_middleware_is_in_the_thread_of_the_handler(app: Fencelin
         return "on the loop"
 
     async with running(app):
-        assert await (await app.enqueue("threaded")).result(timeout=10) == {"wrapped": "done"}
-        assert await (await app.enqueue("unwrapped")).result(timeout=10) == "on the loop"
+        assert await (await app.enqueue("threaded")).result(timeout=seconds_left()) == {"wrapped": "done"}
+        assert await (await app.enqueue("unwrapped")).result(timeout=seconds_left()) == "on the loop"
     [loop, *in_thread, loop_again] = happened
     assert [what for what, _thread in happened] == ["loop", "outer threaded", "handler", "outer end", "loop"]
     assert {thread for _what, thread in in_thread} != {loop[1]}
@@ -201,7 +202,7 @@ def test_a_worker_process_whose_startup_fails_says_so(database: str, tmp_path: P
         env={**os.environ, "FENCELINE_DSN": database},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds_left(),
         check=False,
     )
     assert done.returncode == 1

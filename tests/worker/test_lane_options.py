@@ -4,6 +4,9 @@ import asyncio
 from datetime import datetime
 
 import pytest
+from tests.conftest import Connect
+from tests.sql.clock import clock_sql
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import running
 
 from fenceline import Context, Fenceline
@@ -36,7 +39,7 @@ async def test_a_worker_starts_no_more_than_the_rate(app: Fenceline) -> None:
     jobs = await work.options(lane="limited").enqueue_many([{}] * 8)
     async with running(app):
         for job in jobs:
-            await job.wait(30)
+            await job.wait(timeout=seconds_left())
         records = [await job.get() for job in jobs]
     claimed = [record.claimed_at for record in records if record.claimed_at is not None]
     starts = sorted(claimed)
@@ -61,27 +64,31 @@ async def test_a_worker_serves_the_small_tenant_of_a_fair_lane_first(app: Fencel
     small = await work.options(lane="shared", tenant="small").enqueue_many([{}] * 10)
     async with running(app, concurrency=4):
         for job in small:
-            await job.wait(60)
+            await job.wait(timeout=seconds_left())
         done = len(order)
-        await large[-1].wait(60)
+        await large[-1].wait(timeout=seconds_left())
     last = max(place for place, tenant in enumerate(order) if tenant == "small")
     assert last < 200, f"the tenth of the small tenant was number {last} of {len(order)}"
     assert done <= len(order) == 1010
 
 
-async def test_with_ageing_a_worker_starts_an_old_job_before_a_new_one_of_higher_priority(app: Fenceline) -> None:
+async def test_with_ageing_a_worker_starts_an_old_job_before_a_new_one_of_higher_priority(
+    app: Fenceline, connect: Connect
+) -> None:
     order: list[str] = []
 
     @app.job()
     async def work(name: str) -> None:
         order.append(name)
 
+    connection = await connect()
+    await connection.execute(clock_sql())
     await app.lanes.create("ageing", slots=1, ageing_seconds=1)
     old = await work.options(lane="ageing", priority=0).enqueue("old")
-    await asyncio.sleep(2.2)  # it has gained two
+    await connection.execute("update public.test_clock set now = now + interval '2.2 seconds'")  # it has gained two
     new = await work.options(lane="ageing", priority=1).enqueue("new")
     urgent = await work.options(lane="ageing", priority=5).enqueue("urgent")
     async with running(app):
         for job in (old, new, urgent):
-            await job.wait(30)
+            await job.wait(timeout=seconds_left())
     assert order == ["urgent", "old", "new"]

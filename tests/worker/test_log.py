@@ -120,7 +120,7 @@ async def test_crashes_and_quarantine(program: Fleet) -> None:
     worker = await program.started("--log-format", "json")
     own = (await program.enqueue("abort"))[0]
     shared = (await program.enqueue("kill"))[0]
-    await program.ended(2, seconds=60)
+    await program.ended(2)
     worker.process.terminate()
     await worker.exit_code()
     said = events(worker.output())

@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Connect
 from tests.worker.fleet import until
 
-from fenceline.client.app import Fenceline
+from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
 from fenceline.errors import ConnectionLost

@@ -10,6 +10,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.conftest import Connect
+from tests.support.patience import seconds_left
 from tests.worker.fleet import until
 from tests.worker.in_process_worker import ended, running
 
@@ -49,7 +50,7 @@ async def test_the_run_is_linked_to_the_enqueue(database: str, spans: InMemorySp
     async with running(app):
         with trace.get_tracer("test").start_as_current_span("request"):
             job = await app.enqueue(kind)
-        await job.wait(timeout=10)
+        await job.wait(timeout=seconds_left())
     found = by_name(spans)
     sent, run, inside = found[f"send {kind}"], found[f"process {kind}"], found["inside"]
     assert sent.parent is not None
@@ -73,7 +74,7 @@ async def test_the_blocking_client_and_bulk_enqueues_are_traced(database: str, s
     await asyncio.to_thread(work.sync.enqueue, number=4)
     async with running(app):
         for job in jobs:
-            await job.wait(timeout=10)
+            await job.wait(timeout=seconds_left())
     finished = spans.get_finished_spans()
     bulk = next(span for span in finished if span.name == "send work")
     assert bulk.attributes is not None
@@ -111,7 +112,7 @@ async def test_tracing_can_be_declined(database: str, spans: InMemorySpanExporte
     async def work() -> None: ...
 
     async with running(app):
-        await (await app.enqueue("work")).wait(timeout=10)
+        await (await app.enqueue("work")).wait(timeout=seconds_left())
     assert spans.get_finished_spans() == ()
     assert await (await connect()).fetchval("select traceparent from fenceline.job") is None
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.fenceline(app="agent_gateway.jobs:app")
 
-WORKER = ("fenceline", "worker", "agent_gateway.jobs:app", "--lease", "4", "--grace", "5")
+LEASE_SECONDS = 30  # a busy machine does not end it: the test does, by the clock
+WORKER = ("fenceline", "worker", "agent_gateway.jobs:app", "--lease", str(LEASE_SECONDS), "--grace", "5")
 SLOW_WRITES = """
 create function gateway.take_time() returns trigger language plpgsql
 as 'begin perform pg_sleep(0.003); return new; end';
@@ -90,6 +91,7 @@ def test_agents_answer_later_although_the_worker_dies_while_they_think(
         lambda: [job.waiting_for for job in jobs.list(kind="dispatch-execute").items] == ["signal"] * 2, "both wait"
     )
     programs.signal(worker, signal.SIGKILL)
+    fenceline_app.sync.advance(seconds=LEASE_SECONDS + 1)
     for agent in agents:
         agent.may_answer.set()
     programs.start(*WORKER)
@@ -116,6 +118,7 @@ def test_a_worker_killed_in_the_middle_of_batches_writes_each_event_once(
     programs.signal(killed, signal.SIGKILL)
     killed.wait()
     assert 0 < scalar(fenceline_dsn, written) < count, "in the middle"
+    fenceline_app.sync.advance(seconds=LEASE_SECONDS + 1)
     programs.start(*WORKER)
     programs.until(lambda: scalar(fenceline_dsn, written) == count, "all are written")
     programs.until(lambda: fenceline_app.sync.system.depth() == 0, "all have ended")

@@ -76,7 +76,7 @@ def test_slack_and_github_make_turns_and_each_message_one(
     event = {"type": "event_callback", "event": {"text": "hello", "user": "U1", "channel": "C1", "ts": "1700.1"}}
     body = json.dumps(event).encode()
     assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body)).status_code == 200
-    assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body, ago=1)).status_code == 200
+    assert client.post("/v1/triggers/slack", content=body, headers=slack_signed(body, ago=100)).status_code == 200
     forged = {**slack_signed(body, ago=2), "X-Slack-Signature": "v0=" + "0" * 64}
     assert client.post("/v1/triggers/slack", content=body, headers=forged).status_code == 401
     comment = {"comment": {"body": "please review"}, "sender": {"login": "bob"}, "repository": {"full_name": "o/r"}}
@@ -134,8 +134,14 @@ async def test_tool_events_are_written_in_few_calls(fenceline_app: TestedApp, fe
     for _ in range(3):
         await fenceline_app.drain(raises=False)
         await fenceline_app.advance(hours=1)
-    assert rows(fenceline_dsn, "select count(*), count(distinct milliseconds) from gateway.tool_event") == [(450, 450)]
-    assert len(rows(fenceline_dsn, "select distinct xmin::text from gateway.tool_event")) <= 4
+    # Only ours: by the time of day, a trigger has fired meanwhile, and its turn has used a tool.
+    [(count, different, transactions)] = rows(
+        fenceline_dsn,
+        "select count(*), count(distinct milliseconds), count(distinct xmin::text) from gateway.tool_event "
+        "where session_id = 's'",
+    )
+    assert (count, different) == (450, 450)
+    assert transactions <= 4
     record = await made[300].get()
     assert (record.status, record.attempt) == ("failed", 3)
     with pytest.raises(JobFailed, match="time does not run backwards"):

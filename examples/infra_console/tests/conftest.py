@@ -2,9 +2,15 @@ from collections.abc import Iterator
 
 import pytest
 from stand_ins.clouds import AWS_ROLE, clouds
-from stand_ins.stack import Person, Stack
+from stand_ins.stack import Person, Stack, begin_test
 
 from fenceline.testing.databases import Databases
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures, which wait for things too
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("timeout")
+    begin_test(float(marker.args[0] if marker else item.config.getini("timeout")))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from moto.sts.models import sts_backends
 from stand_ins.clouds import AZURE_CLIENT, GCP_ACCOUNT
-from stand_ins.stack import Person, Stack, eventually, free_port
+from stand_ins.stack import Person, Stack, eventually, free_port, seconds_left
 
 pytestmark = pytest.mark.xdist_group("infra console")
 
@@ -184,7 +184,7 @@ class Watch:
 
     def __init__(self, url: str, authorization: str, job_id: str) -> None:
         code = httpx.post(f"{url}/queue/v1/session/codes", headers={"Authorization": authorization}).json()["code"]
-        self._client = httpx.Client(base_url=url, timeout=60)
+        self._client = httpx.Client(base_url=url, timeout=seconds_left())
         self._client.post("/queue/v1/session", json={"code": code}).raise_for_status()
         self._seen: list[tuple[str, str]] = []
         self._thread = threading.Thread(target=self._read, args=(f"/queue/v1/jobs/{job_id}/stream",))
@@ -202,7 +202,7 @@ class Watch:
 
     def all(self) -> list[tuple[str, Any]]:
         """To the job's end."""
-        self._thread.join(60)
+        self._thread.join(seconds_left())
         assert not self._thread.is_alive()
         self._client.close()
         return self._seen

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from stand_ins.stack import Person, Stack, eventually, free_port
+from stand_ins.stack import Person, Stack, eventually, free_port, seconds_left
 
 pytestmark = pytest.mark.xdist_group("infra console")
 
@@ -16,9 +16,10 @@ PICTURE = os.environ.get("INFRA_CONSOLE_PICTURE")  # a file: keep what was seen
 def test_a_person_deploys_by_the_page(stack: Stack, ann: Person) -> None:
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
-        if os.environ.get("FENCELINE_REQUIRE_BROWSER"):
-            pytest.fail("Chromium is not installed")
-        pytest.skip("Chromium is not installed, so the page is NOT tested (scripts/install-test-tools)")
+        reason = "chromium is missing, so what needs it is NOT tested: scripts/install-test-tools"
+        if os.environ.get("FENCELINE_REQUIRE_TOOLS"):
+            pytest.fail(reason)
+        pytest.skip(reason)
     port = free_port()
     ann.save_spec("shop", port)
     ann.client.put("/api/runner/site-2", json={"host": "site-1", "release": "1"}).raise_for_status()
@@ -26,8 +27,8 @@ def test_a_person_deploys_by_the_page(stack: Stack, ann: Person) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1200, "height": 900})
-        page.set_default_timeout(120_000)
-        expect.set_options(timeout=120_000)
+        page.set_default_timeout(seconds_left() * 1000)
+        expect.set_options(timeout=seconds_left() * 1000)
         page.goto(f"{stack.url}/#{code}")
         spec = page.locator("#spec-shop")
         spec.get_by_role("button", name="plan").click()

@@ -97,12 +97,13 @@ def test_after_kill_9_ingestion_goes_on_behind_the_last_chunk(
     with connect() as other, other.transaction(force_rollback=True):
         other.execute("insert into kg.chunk values ('book', 3, '', 0)")
         worker = programs.start(
-            "fenceline", "worker", "knowledge_graph.jobs:app", "--lanes", "interactive", "--lease", "2"
+            "fenceline", "worker", "knowledge_graph.jobs:app", "--lanes", "interactive", "--lease", "30"
         )
         programs.until(lambda: ask(graph, WAITING) == 1, "three chunks are stored, the fourth waits")
         programs.until(lambda: job.get().started_at is not None, "the start is told")
         programs.signal(worker, signal.SIGKILL)
         worker.wait()
+    fenceline_app.sync.advance(seconds=31)
     programs.until(lambda: fenceline_app.sync.system.depth("interactive") == 1, "the lease of the worker is over")
     fenceline_app.sync.drain()
     assert job.result()["resumed_at"] == 3

@@ -4,6 +4,7 @@ import asyncio
 
 import psycopg
 
+from fenceline import Fenceline
 from fenceline.client.application import load_app
 
 app = load_app("proj:celery_app")
@@ -21,6 +22,7 @@ def run() -> tuple[int, int]:
 
 
 async def main() -> None:
+    assert isinstance(app, Fenceline)
     worker = asyncio.create_task(app.run_worker(threads=1, grace_seconds=1))
     first, last = await asyncio.to_thread(run)
     worker.cancel()

@@ -1,7 +1,7 @@
 """`python flood.py PORT TOKEN`: heads without end, and half heads and half bodies over 300 connections, until killed.
 
 A program of its own, so that it does not slow down the clients that are measured. Each connection is replaced as soon
-as the server has cut it.
+as the server has cut it. The first time that this happens to one of a kind, it prints the kind's number.
 """
 
 import asyncio
@@ -21,16 +21,28 @@ def starts(token: str) -> tuple[bytes, ...]:
     )
 
 
+_cut: set[int] = set()
+
+
+def tell_cut(kind: int) -> None:
+    if kind not in _cut:
+        _cut.add(kind)
+        print(kind, flush=True)  # noqa: T201 - for who started it
+
+
 async def attack(port: int, kind: int, start: bytes) -> None:
     while True:
         with contextlib.suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(f"127.0.0.{2 + kind}", 0))
-            writer.write(start)
-            while not reader.at_eof():
-                writer.write(b"a" * (65536 if kind == 0 else 1))
-                await writer.drain()
-                await asyncio.sleep(0.2)
-            writer.close()
+            try:
+                writer.write(start)
+                while not reader.at_eof():
+                    writer.write(b"a" * (65536 if kind == 0 else 1))
+                    await writer.drain()
+                    await asyncio.sleep(0.2)
+                writer.close()
+            finally:
+                tell_cut(kind)
         await asyncio.sleep(0.2)
 
 

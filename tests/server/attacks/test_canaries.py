@@ -15,6 +15,7 @@ from cryptography.fernet import Fernet
 from tests.client.test_codec import dump
 from tests.server.conftest import make_token
 from tests.server.watching import Watcher
+from tests.support.patience import seconds_left
 from tests.worker.fleet import FENCELINE, WorkerProcess, until
 
 from fenceline import Fenceline
@@ -63,7 +64,7 @@ async def test_canaries_stay_where_they_belong(
     server = programs.start("server", "canary_app:app", "--port", "0", "--access-log")
     found = await until(_found(server, r"listens on (\S+)"), "the server listens")
     headers = {"Authorization": f"Bearer {producer}"}
-    async with httpx.AsyncClient(base_url=found, headers=headers) as client:
+    async with httpx.AsyncClient(base_url=found, headers=headers, timeout=seconds_left()) as client:
         watchers = []
         for raises in (False, True):
             body = {"kind": "carry", "args": {"args": ARGS, "raises": raises}, "identity": "deployer"}
@@ -75,7 +76,7 @@ async def test_canaries_stay_where_they_belong(
         else:
             programs.start("runner", "canary_app:app", FENCELINE_URL=found, FENCELINE_TOKEN=runner, FENCELINE_DSN="")
         for watcher in watchers:
-            await watcher.until(functools.partial(has_ended, watcher), seconds=60)
+            await watcher.until(functools.partial(has_ended, watcher))
         assert [watcher.statuses[-1] for watcher in watchers] == ["succeeded", "failed"]
         streamed = str([watcher.events for watcher in watchers])
         for watcher in watchers:
@@ -95,7 +96,7 @@ async def test_canaries_stay_where_they_belong(
 
 
 def has_ended(watcher: Watcher) -> bool:
-    return watcher.statuses[-1] in ("succeeded", "failed")
+    return watcher.statuses[-1:] in (["succeeded"], ["failed"])
 
 
 def _found(program: WorkerProcess, pattern: str) -> Callable[[], Awaitable[str | None]]:

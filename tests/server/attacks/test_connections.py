@@ -1,9 +1,9 @@
 """One unauthenticated connection, or many, do not stop the server: bytes, seconds and connections have an end."""
 
+import asyncio
 import contextlib
 import json
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -12,6 +12,9 @@ import httpx
 import pytest
 from tests.conftest import Connect
 from tests.server.attacks.victim import Victim, answer, running, token_of
+from tests.server.watching import Watcher, Work
+from tests.support.figures import Figures
+from tests.support.patience import eventually, eventually_blocking, seconds_left
 
 Run = Callable[..., AbstractContextManager[Victim]]
 QUICK = ("--header-seconds", "1", "--body-seconds", "1", "--idle-seconds", "1", "--write-seconds", "1")
@@ -50,8 +53,9 @@ LONG = {
 }
 
 
-def test_header_bytes(run: Run) -> None:
-    with run("--header-seconds", "60", "--body-seconds", "60") as victim:
+def send_endless_heads(run: Run) -> float:
+    """They are cut off; the seconds of processor time that it takes the server."""
+    with run("--header-seconds", "600", "--body-seconds", "600") as victim:
         used = victim.cpu_seconds
         for what, start in LONG.items():
             connection = victim.connect()
@@ -61,17 +65,28 @@ def test_header_bytes(run: Run) -> None:
         connection = victim.connect()
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X-Many: a\r\n" * 4000 + b"\r\n")
         assert answer(connection).startswith(b"HTTP/1.1 431 ")
-        assert victim.cpu_seconds - used < 5
-        assert httpx.get(f"{victim.url}/healthz").status_code == 200
+        used = victim.cpu_seconds - used
+        assert httpx.get(f"{victim.url}/healthz", timeout=seconds_left()).status_code == 200
+    return used
+
+
+def test_header_bytes(run: Run) -> None:
+    send_endless_heads(run)
+
+
+@pytest.mark.timing
+def test_header_bytes_take_little_processor_time(run: Run, figures: Figures) -> None:
+    figures.at_most("processor time for heads without end", send_endless_heads(run), 5)
 
 
 def test_header_time(quick: Victim) -> None:
-    halves = [quick.connect() for _ in range(200)]
-    for connection in halves:
+    halves = []
+    for number in range(200):
+        connection = quick.connect()
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-    for connection in halves[:20]:
-        with contextlib.suppress(ConnectionError):
+        if number < 20:
             connection.sendall(b"a")  # a byte now and then buys no time
+        halves.append(connection)
     for connection in halves:
         assert answer(connection).startswith(b"HTTP/1.1 408 ")
     assert quick.open_sockets == 0
@@ -115,20 +130,15 @@ def test_answers_that_nobody_takes(quick: Victim) -> None:
     connection = quick.connect()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     request = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
-    connection.settimeout(10)
     with contextlib.suppress(ConnectionError):
         for _ in range(500):  # pipelined, and no answer is read
             connection.sendall(request)
     assert connection.recv(1) == b"H"  # the server is at it
-    deadline = time.monotonic() + 60
-    while quick.open_sockets and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert quick.open_sockets == 0
+    eventually_blocking(lambda: quick.open_sockets == 0, "the connection is cut")
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="memory is read from /proc")
-async def test_idle_streams_take_little_memory(run: Run, database: str, connect: Connect) -> None:
-    """Each has shown a job of 1 MiB, and waits for what happens to it."""
+async def open_idle_streams(run: Run, database: str, connect: Connect, count: int) -> float:
+    """How many MiB they take. Each has shown a job of 1 MiB, and waits for what happens to it."""
     job = await (await connect()).fetchval(
         "select fenceline.public_id(job_id) from fenceline.enqueue('big', $1)", json.dumps({"text": "a" * 1_000_000})
     )
@@ -136,17 +146,84 @@ async def test_idle_streams_take_little_memory(run: Run, database: str, connect:
     head = f"GET /v1/jobs/{job}/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
     with run() as victim:
         before = victim.memory_mib
-        for _ in range(200):
+        for _ in range(count):
             connection = victim.connect()
             connection.sendall(head)
             taken = 0
             while taken < 1_000_000:
-                taken += len(connection.recv(2**20))
-        assert victim.memory_mib - before < 96
+                chunk = connection.recv(2**20)
+                assert chunk, "the server closed it"
+                taken += len(chunk)
+        assert victim.open_sockets == count
+        return victim.memory_mib - before
+
+
+async def test_idle_streams_stay_open(run: Run, database: str, connect: Connect) -> None:
+    await open_idle_streams(run, database, connect, 20)
+
+
+@pytest.mark.timing
+async def test_idle_streams_take_little_memory(run: Run, database: str, connect: Connect, figures: Figures) -> None:
+    taken = await open_idle_streams(run, database, connect, 200)
+    figures.at_most("memory for 200 idle streams", taken, 96, "MiB")
+
+
+async def write_past_stalled_streams(run: Run, database: str, connect: Connect, path: str) -> float:
+    """How many MiB the server takes meanwhile, at most."""
+    work = await Work.start(await connect())
+    job = await work.enqueue()
+    await work.claim()
+    token = await token_of(database, "viewer")
+    head = f"GET {path.format(job=job)} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    with run("--write-seconds", "5") as victim:
+        stalled = [victim.connect() for _ in range(50)]
+        for connection in stalled:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(head)
+            assert connection.recv(15) == b"HTTP/1.1 200 OK"
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=seconds_left()) as client,
+            Watcher(client, path.format(job=job)) as reader,
+        ):
+            await reader.until(lambda: "claimed" in reader.statuses)
+            before = most = victim.memory_mib
+            for batch in range(30):
+                await work.log(job, *(f"{batch}.{n} " + "a" * 8000 for n in range(50)))
+                await asyncio.sleep(0.05)
+                most = max(most, victim.memory_mib)
+            await reader.until(lambda: len(reader.messages) == 1500)
+            most = max(most, victim.memory_mib)
+
+            async def are_cut_off() -> bool:
+                return victim.open_sockets == 1
+
+            await eventually(are_cut_off, "only who reads is left", lambda: victim.open_sockets)
+    return most - before
+
+
+EACH_STREAM = pytest.mark.parametrize("path", ["/v1/jobs/{job}/stream", "/v1/stream"], ids=["job", "all"])
+
+
+@EACH_STREAM
+async def test_streams_that_nobody_reads(run: Run, database: str, connect: Connect, path: str) -> None:
+    """They are cut off, and whoever reads is not held up."""
+    await write_past_stalled_streams(run, database, connect, path)
+
+
+@pytest.mark.timing
+@EACH_STREAM
+async def test_streams_that_nobody_reads_take_little_memory(
+    run: Run, database: str, connect: Connect, path: str, figures: Figures
+) -> None:
+    """Little waits for each of them, whatever is written: all of it would be 600 MiB."""
+    taken = await write_past_stalled_streams(run, database, connect, path)
+    figures.at_most("memory for 50 streams that nobody reads", taken, 96, "MiB")
 
 
 def test_connections_per_address_and_in_all(run: Run, tmp_path: Path) -> None:
-    with run("--connections-per-address", "20", "--max-connections", "30") as victim:
+    limits = ("--connections-per-address", "20", "--max-connections", "30")
+    with run(*limits, "--header-seconds", "600", "--idle-seconds", "600") as victim:
         held = [victim.connect() for _ in range(20)]
         refused = answer(victim.connect())
         assert refused.startswith(b"HTTP/1.1 503 ")
@@ -157,10 +234,10 @@ def test_connections_per_address_and_in_all(run: Run, tmp_path: Path) -> None:
         assert answer(victim.connect("127.0.0.3")).startswith(b"HTTP/1.1 503 ")
         for connection in held:
             connection.close()
-        deadline = time.monotonic() + 10
-        while victim.open_sockets > 10 and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert httpx.get(f"{victim.url}/healthz").status_code == 200
+        # The place of a connection is free some time after the connection has ended.
+        eventually_blocking(
+            lambda: httpx.get(f"{victim.url}/healthz", timeout=seconds_left()).status_code == 200, "there is room again"
+        )
     assert "refused 503 busy from 127.0.0.1: there are too many connections" in (tmp_path / "server.log").read_text()
 
 

@@ -1,11 +1,12 @@
 """What the server asks of PostgreSQL has an end, and a tenant's share of it a bound."""
 
 import asyncio
+import contextlib
 import json
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from tests.conftest import Connect
 from tests.server.attacks.victim import Bystander, Victim, bystander, running, token_of
 from tests.server.conftest import make_token
 from tests.server.conftest import running as running_api
-from tests.server.watching import serving
+from tests.server.watching import Watcher, serving
+from tests.support.figures import Figures
+from tests.support.patience import eventually, seconds_left
 
 from fenceline import Fenceline
 from fenceline.model.signature import sign
@@ -29,7 +32,8 @@ SECRET = "a secret of the tests' own"  # noqa: S105 - that is what it is
 ENDLESS = "$.a[*] ? (exists ($.a[*] ? (@ == 2)))"
 #: Of a bystander's requests, while others attack.
 MAX_SECONDS = 0.5
-ENOUGH = 200
+#: Pairs of a bystander's requests: for a percentile, and to see that it goes on.
+ENOUGH, SOME = 200, 20
 FLOOD = Path(__file__).parent / "flood.py"
 
 pytestmark = pytest.mark.xdist_group("attacks")
@@ -39,7 +43,7 @@ pytestmark = pytest.mark.xdist_group("attacks")
 async def client_of(victim: Victim, database: str, tenant: str = "attacker") -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Authorization": f"Bearer {await token_of(database, tenant=tenant)}"}
     limits = httpx.Limits(max_connections=50)
-    async with httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=60, limits=limits) as client:
+    async with httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=seconds_left(), limits=limits) as client:
         yield client
 
 
@@ -84,85 +88,136 @@ def are_busy(answers: list[httpx.Response]) -> None:
     assert all(int(answer.headers["retry-after"]) > 0 for answer in answers)
 
 
-def is_undisturbed(by: Bystander, capsys: pytest.CaptureFixture[str], attack: str) -> None:
-    with capsys.disabled():
-        print(f"\n{attack}: p99 of a bystander {by.p99 * 1000:.0f} ms over {len(by.seconds)} pairs of requests")  # noqa: T201 - to be seen
-    assert by.statuses == {202, 200}
-    assert len(by.seconds) >= ENOUGH
-    assert by.p99 < MAX_SECONDS
+async def settle(by: Bystander, pairs: int) -> None:
+    """Until the bystander has been seen so often, from now on."""
+    wanted = len(by.seconds) + pairs
+
+    async def seen() -> bool:
+        return len(by.seconds) >= wanted
+
+    await eventually(seen, f"{wanted} pairs of requests of the bystander", lambda: len(by.seconds))
 
 
-async def settle(by: Bystander) -> None:
-    """Until the bystander has been seen often enough."""
-    async with asyncio.timeout(120):
-        while len(by.seconds) < ENOUGH:  # noqa: ASYNC110 - the bystander is not to be slowed down
-            await asyncio.sleep(0.05)
-
-
-@pytest.mark.alone
-async def test_a_stuck_statement(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with running(database, tmp_path, "--statement-seconds", "2") as victim:
+async def behind_stuck_statements(database: str, folder: Path, pairs: int) -> Bystander:
+    with running(database, folder, "--statement-seconds", "2") as victim:
         async with client_of(victim, database) as attacker, bystander(victim, database) as by:
             are_busy(await endless_statements(attacker))
-            await settle(by)
-    is_undisturbed(by, capsys, "12 statements without end")
+            await settle(by, pairs)
+    return by
 
 
-@pytest.mark.alone
-async def test_an_open_transaction(
-    database: str, tmp_path: Path, connect: Connect, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with running(database, tmp_path, "--lock-seconds", "2") as victim:
+async def behind_an_open_transaction(
+    database: str, folder: Path, connection: "asyncpg.Connection[asyncpg.Record]", pairs: int
+) -> Bystander:
+    with running(database, folder, "--lock-seconds", "2") as victim:
         async with client_of(victim, database) as attacker:
-            async with bystander(victim, database) as by, open_transaction(await connect(), "attacker"):
+            async with bystander(victim, database) as by, open_transaction(connection, "attacker"):
                 are_busy(await asyncio.gather(*(enqueue_held(attacker) for _ in range(12))))
-                await settle(by)
+                await settle(by, pairs)
             assert (await enqueue_held(attacker)).status_code == 202
-    is_undisturbed(by, capsys, "12 enqueues behind an open transaction")
+    return by
 
 
-@pytest.mark.alone
-async def test_enqueues_that_take_long(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def behind_long_enqueues(database: str, folder: Path, pairs: int) -> Bystander:
     """Each names 180,000 jobs to wait for, which is seconds of the database's time; the next comes at once."""
-    with running(database, tmp_path) as victim:
+    with running(database, folder) as victim:
         async with client_of(victim, database) as attacker:
             jobs = [(await attacker.post("/v1/jobs", json={"kind": "a"})).json()["id"] for _ in range(20)]
             body = json.dumps({"kind": "a", "after": jobs * 9000}).encode()
+            answered = 0
 
             async def attack() -> None:
+                nonlocal answered
                 while True:
                     answer = await attacker.post("/v1/jobs", content=body, headers={"Content-Type": "application/json"})
                     assert answer.status_code in (202, 503), answer.text
+                    answered += 1
+
+            async def are_under_way() -> bool:
+                return answered > 0
 
             attacks = [asyncio.create_task(attack()) for _ in range(4)]
             try:
                 async with bystander(victim, database) as by:
-                    await asyncio.sleep(3)
-                    await settle(by)
+                    await eventually(are_under_way, "the answer to an attack; the next has come by then")
+                    await settle(by, pairs)
             finally:
                 for task in attacks:
                     task.cancel()
                 ended = await asyncio.gather(*attacks, return_exceptions=True)
     assert all(isinstance(one, asyncio.CancelledError) for one in ended), ended
-    is_undisturbed(by, capsys, "enqueues that take seconds")
+    return by
 
 
-@pytest.mark.alone
-async def test_headers_and_slow_bodies(database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def behind_slow_heads_and_bodies(database: str, folder: Path, pairs: int) -> Bystander:
     """Header bytes without end, half a head, half a body: each connection is replaced as soon as it is cut."""
     limits = ("--header-seconds", "2", "--body-seconds", "2", "--connections-per-address", "300")
-    with running(database, tmp_path, *limits) as victim:
+    with running(database, folder, *limits) as victim:
         token = await token_of(database, tenant="attacker")
-        flood = await asyncio.create_subprocess_exec(sys.executable, str(FLOOD), str(victim.port), token)
+        flood = await asyncio.create_subprocess_exec(
+            sys.executable, str(FLOOD), str(victim.port), token, stdout=asyncio.subprocess.PIPE
+        )
         try:
             async with bystander(victim, database) as by:
-                await asyncio.sleep(3)  # longer than any of them may last
-                await settle(by)
+                assert flood.stdout is not None
+                async with asyncio.timeout(seconds_left()):
+                    cut = {(await flood.stdout.readline()).strip() for _ in range(3)}
+                assert cut == {b"0", b"1", b"2"}, "some of each kind were cut"
+                await settle(by, pairs)
             assert flood.returncode is None
         finally:
-            flood.kill()
-            await flood.wait()
-    is_undisturbed(by, capsys, "300 connections with endless heads and slow bodies")
+            with contextlib.suppress(ProcessLookupError):
+                flood.kill()
+            await flood.communicate()
+    return by
+
+
+def goes_on(by: Bystander) -> None:
+    assert by.statuses == {202, 200}
+
+
+def is_undisturbed(by: Bystander, figures: Figures) -> None:
+    goes_on(by)
+    figures.at_least("pairs of requests of a bystander", len(by.seconds), ENOUGH, "pairs")
+    figures.at_most("p99 of a bystander's requests", by.p99, MAX_SECONDS)
+
+
+async def test_a_stuck_statement(database: str, tmp_path: Path) -> None:
+    goes_on(await behind_stuck_statements(database, tmp_path, SOME))
+
+
+@pytest.mark.timing
+async def test_a_stuck_statement_delays_nobody_else(database: str, tmp_path: Path, figures: Figures) -> None:
+    is_undisturbed(await behind_stuck_statements(database, tmp_path, ENOUGH), figures)
+
+
+async def test_an_open_transaction(database: str, tmp_path: Path, connect: Connect) -> None:
+    goes_on(await behind_an_open_transaction(database, tmp_path, await connect(), SOME))
+
+
+@pytest.mark.timing
+async def test_an_open_transaction_delays_nobody_else(
+    database: str, tmp_path: Path, connect: Connect, figures: Figures
+) -> None:
+    is_undisturbed(await behind_an_open_transaction(database, tmp_path, await connect(), ENOUGH), figures)
+
+
+async def test_enqueues_that_take_long(database: str, tmp_path: Path) -> None:
+    goes_on(await behind_long_enqueues(database, tmp_path, SOME))
+
+
+@pytest.mark.timing
+async def test_enqueues_that_take_long_delay_nobody_else(database: str, tmp_path: Path, figures: Figures) -> None:
+    is_undisturbed(await behind_long_enqueues(database, tmp_path, ENOUGH), figures)
+
+
+async def test_headers_and_slow_bodies(database: str, tmp_path: Path) -> None:
+    goes_on(await behind_slow_heads_and_bodies(database, tmp_path, SOME))
+
+
+@pytest.mark.timing
+async def test_headers_and_slow_bodies_delay_nobody_else(database: str, tmp_path: Path, figures: Figures) -> None:
+    is_undisturbed(await behind_slow_heads_and_bodies(database, tmp_path, ENOUGH), figures)
 
 
 async def test_streams_wait_their_tenants_turn(
@@ -185,16 +240,21 @@ async def test_streams_wait_their_tenants_turn(
         finally:
             under_way -= 1
 
-    settings = ServerSettings(maintain=False, deliver=False, tenant_connections=2, stream_seconds=0.5)
+    async def shown(watcher: Watcher) -> None:
+        await watcher.until(lambda: job in [data["id"] for data in watcher.of("status")])
+
+    settings = ServerSettings(maintain=False, deliver=False, tenant_connections=2, statement_seconds=seconds_left())
     headers = {"Authorization": f"Bearer {await make_token(queue_app, 'viewer')}"}
     async with running_api(create_app(settings, queue_app)) as api, serving(api) as url:
         monkeypatch.setattr(Database, "call", watched)
-        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60) as client:
+        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds_left()) as client:
             for path in (f"/v1/jobs/{job}/stream", "/v1/stream"):
-                answers = await asyncio.gather(*(client.get(path) for _ in range(20)))
-                assert {answer.status_code for answer in answers} == {200}
-                assert all(job in answer.text for answer in answers)
-    assert 1 <= most <= 3  # and what is read for all together
+                async with AsyncExitStack() as watching:
+                    watchers = [Watcher(client, path) for _ in range(20)]
+                    await asyncio.gather(*(watching.enter_async_context(watcher) for watcher in watchers))
+                    assert {watcher.status for watcher in watchers} == {200}
+                    await asyncio.gather(*(shown(watcher) for watcher in watchers))
+    assert 1 <= most <= 4  # two of the tenant, and the two that are read for all together
 
 
 async def test_cancel_on_disconnect(database: str, tmp_path: Path, connect: Connect) -> None:
@@ -203,9 +263,10 @@ async def test_cancel_on_disconnect(database: str, tmp_path: Path, connect: Conn
     waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%submit_job%'"
 
     async def until(count: int) -> None:
-        async with asyncio.timeout(20):
-            while await watching.fetchval(waiting) != count:  # noqa: ASYNC110 - only the database knows
-                await asyncio.sleep(0.05)
+        async def reached() -> bool:
+            return bool(await watching.fetchval(waiting) == count)
+
+        await eventually(reached, f"{count} statements that wait")
 
     with running(database, tmp_path, "--lock-seconds", "600", "--statement-seconds", "600") as victim:
         async with client_of(victim, database) as client, open_transaction(connection, "attacker"):

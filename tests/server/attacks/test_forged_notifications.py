@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from tests.conftest import Connect
 from tests.server.conftest import AsRole
+from tests.support.patience import seconds_left
 from tests.worker.in_process_worker import ended, running, until_running
 
 from fenceline import Context, Fenceline
@@ -18,10 +19,13 @@ from fenceline.database import calls
 from fenceline.model.public_id import parse_id
 from fenceline.server.lane_wakeups import ReadyLanes
 
-#: Notifications are sent for so long; without a brake each of them is a statement.
-FLOOD_SECONDS = 1.5
-#: What it may cost: ten that are free, then at most four a second, and what would have been done anyway.
-MAX_STATEMENTS = 45
+#: So many notifications are sent; without a brake each of them is a statement.
+FLOOD = 400
+
+
+def most_statements(seconds: float) -> float:
+    """What they may cost in that time: ten that are free, then four a second, and what would have been done anyway."""
+    return 15 + 20 * seconds
 
 
 @pytest.fixture
@@ -47,15 +51,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any, str], Counter[str
     return count
 
 
-async def flood(connection: "asyncpg.Connection[Any]", channel: str, payload: str) -> int:
-    sent = 0
-    end = time.monotonic() + FLOOD_SECONDS
-    while time.monotonic() < end:
+async def flood(connection: "asyncpg.Connection[Any]", channel: str, payload: str) -> float:
+    """How many seconds it took."""
+    began = time.monotonic()
+    for _ in range(FLOOD):
         await connection.execute("select pg_notify($1, $2)", channel, payload)
-        sent += 1
         await asyncio.sleep(0.002)
-    assert sent > 4 * MAX_STATEMENTS
-    return sent
+    return time.monotonic() - began
 
 
 async def test_a_forged_cancel_does_not_end_a_job(app: Fenceline, connect: Connect) -> None:
@@ -69,7 +71,7 @@ async def test_a_forged_cancel_does_not_end_a_job(app: Fenceline, connect: Conne
 
     @app.job()
     async def other() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
     attacker = await connect()
     async with running(app):
@@ -93,13 +95,13 @@ async def test_a_forged_cancel_does_not_end_a_job(app: Fenceline, connect: Conne
 async def test_a_true_cancel_is_heard_at_once(app: Fenceline) -> None:
     @app.job()
     async def slow() -> None:
-        await asyncio.sleep(60)
+        await asyncio.sleep(3600)
 
-    async with running(app, lease_seconds=60.0):  # so that no heartbeat can be what brings the word
+    async with running(app, lease_seconds=3600.0):  # so that no heartbeat can be what brings the word
         job = await app.enqueue("slow")
         await until_running(job)
         await job.cancel()
-        assert (await ended(job, timeout=10)).status == "cancelled"
+        assert (await ended(job)).status == "cancelled"
 
 
 async def test_a_flood_of_cancels_is_one_question_at_a_time(
@@ -114,15 +116,17 @@ async def test_a_flood_of_cancels_is_one_question_at_a_time(
 
     attacker = await connect()
     made = counted(calls.attempts, "check_attempts")
-    async with running(app, lease_seconds=60.0):
+    async with running(app, lease_seconds=3600.0):
         job = await app.enqueue("precious")
         await until_running(job)
         worker, attempt = (await attacker.fetch("select worker_id, attempt_id from fenceline.running"))[0]
-        await flood(attacker, "fenceline_cancel", f"{worker}/{attempt}")
+        seconds = await flood(attacker, "fenceline_cancel", f"{worker}/{attempt}")
+        asked = made["check_attempts"]
         await flood(attacker, "fenceline_cancel", f"{worker}/{uuid4()}")  # of nobody: no question at all
         may_end.set()
         assert (await ended(job)).status == "succeeded"
-    assert 0 < made["check_attempts"] <= FLOOD_SECONDS / 0.05 + 2
+    assert 0 < asked <= seconds / 0.05 + 2
+    assert made["check_attempts"] <= asked + 1  # what was under way
 
 
 @pytest.mark.parametrize("lane", ["default", "elsewhere"])
@@ -139,9 +143,9 @@ async def test_a_flood_of_wake_ups_is_followed_ever_more_slowly(
     async with running(app):
         assert (await ended(await app.enqueue("quick"))).status == "succeeded"
         made.clear()
-        await flood(attacker, "fenceline_ready", lane)
-        assert made["claim_jobs"] <= MAX_STATEMENTS, made
-        assert made["worker_lanes"] <= MAX_STATEMENTS, made
+        most = most_statements(await flood(attacker, "fenceline_ready", lane))
+        assert made["claim_jobs"] <= most, made
+        assert made["worker_lanes"] <= most, made
         # And jobs go on.
         assert (await ended(await app.enqueue("quick"))).status == "succeeded"
 
@@ -153,10 +157,10 @@ async def test_a_flood_of_ends_is_followed_ever_more_slowly(
     attacker = await connect()
     async with app:
         job = await app.enqueue("nobody_runs_this")
-        waiting = asyncio.create_task(job.wait(60))
-        await flood(attacker, "fenceline_ended", f"{parse_id(job.id)},x")
+        waiting = asyncio.create_task(job.wait(seconds_left()))
+        seconds = await flood(attacker, "fenceline_ended", f"{parse_id(job.id)},x")
         assert not waiting.done()
-        assert made["outcomes"] <= MAX_STATEMENTS, made
+        assert made["outcomes"] <= most_statements(seconds), made
         await job.cancel()
         assert await waiting == "cancelled"
 
@@ -168,11 +172,10 @@ async def test_a_flood_of_wake_ups_for_a_runner_is_followed_ever_more_slowly(
     runner = await as_role("runner")
     runner_id = (await runner.post("/v1/runners", json={"name": "far"})).json()["id"]
     ready: ReadyLanes = api.state.server.ready
-    claim = asyncio.create_task(
-        runner.post("/v1/jobs/claim", json={"runner_id": runner_id, "wait": FLOOD_SECONDS}, timeout=30)
-    )
+    began = time.monotonic()
+    claim = asyncio.create_task(runner.post("/v1/jobs/claim", json={"runner_id": runner_id, "wait": 1.5}))
     while not claim.done():
         ready.on_notify("default")
         await asyncio.sleep(0.002)
     assert (await claim).json()["attempts"] == []
-    assert made["runner_lanes"] <= MAX_STATEMENTS, made
+    assert made["runner_lanes"] <= most_statements(time.monotonic() - began), made

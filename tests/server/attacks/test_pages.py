@@ -11,6 +11,7 @@ from tests.server.conftest import AsRole, make_token, running
 from tests.server.runner_calls import claim_one, register
 from tests.server.test_admin import enqueue
 from tests.server.watching import Watcher, serving
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.server.asgi_app import create_app
@@ -170,7 +171,7 @@ async def test_a_stream_of_many_jobs(queue_app: Fenceline) -> None:
     async with (
         running(create_app(ServerSettings(maintain=False, deliver=False), queue_app)) as api,
         serving(api) as url,
-        httpx.AsyncClient(base_url=url, headers=headers) as viewer,
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds_left()) as viewer,
     ):
         async with Watcher(viewer, "/v1/stream") as watcher:
             await watcher.until(lambda: len(watcher.statuses) == JOBS)
@@ -192,7 +193,7 @@ async def test_a_stream_begins_with_all_of_the_newest(connect: Connect, queue_ap
     async with (
         running(create_app(ServerSettings(maintain=False, deliver=False), queue_app)) as api,
         serving(api) as url,
-        httpx.AsyncClient(base_url=url, headers=headers) as viewer,
+        httpx.AsyncClient(base_url=url, headers=headers, timeout=seconds_left()) as viewer,
         Watcher(viewer, "/v1/stream") as watcher,
     ):
         await watcher.until(lambda: len(watcher.statuses) == 100)

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from fenceline.cli import main
-from fenceline.cli.direct import DirectQueue
 from fenceline.cli.exception_text import one_line
+from fenceline.cli.queue import open_queue
 from fenceline.cli.top_view import job_row, look, worker_row
 from fenceline.context.log_output import configure_logging
 from fenceline.errors import NotFound
@@ -93,7 +93,7 @@ def test_a_line_of_the_log_cannot_look_like_two(database: str, hostile_job: str)
 
 
 async def test_top_shows_it(database: str, hostile_job: str) -> None:
-    async with DirectQueue(database) as queue:
+    async with open_queue(dsn=database, url=None, token=None) as queue:
         seen = await look(queue)
     assert hostile_job in {job.id for job in seen.jobs}
     cells = [cell.plain for job in seen.jobs for cell in job_row(job, seen.at)]

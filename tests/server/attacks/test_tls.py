@@ -12,6 +12,7 @@ import httpx
 import pytest
 from tests.server.attacks.certificates import Authority
 from tests.server.attacks.victim import COMMAND, answer, running, token_of
+from tests.support.patience import seconds_left
 
 APP = """
 from fenceline import Fenceline
@@ -43,11 +44,13 @@ def flags(files: tuple[Path, Path], *more: str) -> tuple[str, ...]:
 async def test_tls_in_the_server_itself(database: str, tmp_path: Path, authority: Authority) -> None:
     files = authority.issue("server")
     with running(
-        database, tmp_path, *flags(files, "--header-seconds", "1", "--connections-per-address", "20")
+        database, tmp_path, *flags(files, "--header-seconds", "2", "--connections-per-address", "20")
     ) as victim:
         assert victim.url.startswith("https://")
         headers = {"Authorization": f"Bearer {await token_of(database)}"}
-        with httpx.Client(base_url=victim.url, headers=headers, verify=context(authority)) as client:
+        with httpx.Client(
+            base_url=victim.url, headers=headers, verify=context(authority), timeout=seconds_left()
+        ) as client:
             made = client.post("/v1/jobs", json={"kind": "plain"})
             assert made.status_code == 202
             assert "max-age" in made.headers["strict-transport-security"]
@@ -78,12 +81,24 @@ async def test_runners_show_a_certificate(database: str, tmp_path: Path, authori
         # Others need none.
         operator = {"Authorization": f"Bearer {await token_of(database)}"}
         made = httpx.post(
-            f"{victim.url}/v1/jobs", json={"kind": "hello"}, headers=operator, verify=context(authority)
+            f"{victim.url}/v1/jobs",
+            json={"kind": "hello"},
+            headers=operator,
+            verify=context(authority),
+            timeout=seconds_left(),
         ).json()
-        refused = httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=context(authority))
+        refused = httpx.post(
+            f"{victim.url}/v1/runners", json={}, headers=headers, verify=context(authority), timeout=seconds_left()
+        )
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
         with pytest.raises(httpx.TransportError):
-            httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=context(authority, stranger))
+            httpx.post(
+                f"{victim.url}/v1/runners",
+                json={},
+                headers=headers,
+                verify=context(authority, stranger),
+                timeout=seconds_left(),
+            )
         ran = subprocess.run(
             [
                 COMMAND, "runner", "shop:app", "--once", "--tls-ca", str(authority.file),
@@ -91,17 +106,24 @@ async def test_runners_show_a_certificate(database: str, tmp_path: Path, authori
             ],
             cwd=tmp_path,
             env=os.environ | {"FENCELINE_URL": victim.url, "FENCELINE_TOKEN": token},
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=seconds_left(),
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
-        job = httpx.get(f"{victim.url}/v1/jobs/{made['id']}", headers=operator, verify=context(authority)).json()
+        job = httpx.get(
+            f"{victim.url}/v1/jobs/{made['id']}", headers=operator, verify=context(authority), timeout=seconds_left()
+        ).json()
         assert (job["status"], json.dumps(job["result"])) == ("succeeded", '"done over TLS"')
         # Whoever is not trusted any more stays out from the next connection on.
         shown = context(authority, runner)
-        assert httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown).status_code == 201
+        assert (
+            httpx.post(
+                f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown, timeout=seconds_left()
+            ).status_code
+            == 201
+        )
         clients.write_bytes(Authority(tmp_path, "newer").file.read_bytes())
         with pytest.raises(httpx.TransportError):
-            httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown)
+            httpx.post(f"{victim.url}/v1/runners", json={}, headers=headers, verify=shown, timeout=seconds_left())
 
 
 def test_tls_flags_go_together(database: str, tmp_path: Path, authority: Authority) -> None:
@@ -109,7 +131,7 @@ def test_tls_flags_go_together(database: str, tmp_path: Path, authority: Authori
     for wrong in (("--tls-cert", str(files[0])), ("--tls-client-ca", str(authority.file))):
         refused = subprocess.run(
             [COMMAND, "server", *wrong], cwd=tmp_path, env=os.environ | {"FENCELINE_DSN": database},
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=seconds_left(),
         )  # fmt: skip
         assert refused.returncode == 2
         assert "--tls-cert and --tls-key are given together" in refused.stderr

@@ -14,6 +14,7 @@ from tests.server.conftest import AsRole, client_of
 from tests.server.operations import MISSING_ID
 from tests.server.test_admin import enqueue
 from tests.server.test_jobs import is_problem
+from tests.support.patience import eventually
 
 from fenceline.runtime.http_client import Client, TokenRefused
 from fenceline.runtime.http_token import Rotation, Token
@@ -166,12 +167,16 @@ async def test_rotation_happens_by_itself(api: FastAPI, as_role: AsRole, tmp_pat
     token = Token(first, path)
     client = client_for(api, token)
     running = asyncio.create_task(Rotation(client, token, every_seconds=0.05).run())
-    async with asyncio.timeout(30):
-        while path.read_text().strip() == first:  # noqa: ASYNC110 - a file has no event
-            await asyncio.sleep(0.02)
-    running.cancel()
-    await asyncio.wait({running})
-    await client.close()
+
+    async def is_replaced() -> bool:
+        return bool(path.read_text().strip() != first)
+
+    try:
+        await eventually(is_replaced, "another token in the file")
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+        await client.close()
 
 
 async def bound(as_role: AsRole, api: FastAPI, role: str, **binding: list[str]) -> httpx.AsyncClient:

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import psutil
 from tests.server.conftest import make_token
+from tests.support.patience import KEPT_SECONDS, seconds_left
 
 from fenceline import Fenceline
 
@@ -30,9 +31,10 @@ class Victim:
     process: "subprocess.Popen[str]"
     closing: contextlib.ExitStack
 
-    def connect(self, source: str = "127.0.0.1", seconds: float = 20.0) -> socket.socket:
+    def connect(self, source: str = "127.0.0.1") -> socket.socket:
         """A connection, closed with the server at the latest."""
-        connection = socket.create_connection(("127.0.0.1", self.port), timeout=seconds, source_address=(source, 0))
+        address, seconds = ("127.0.0.1", self.port), seconds_left()
+        connection = socket.create_connection(address, timeout=seconds, source_address=(source, 0))
         return self.closing.enter_context(connection)
 
     @property
@@ -73,7 +75,13 @@ def running(database: str, folder: Path, *flags: str) -> Iterator[Victim]:
             yield Victim(found[1], int(found[2]), process, closing)
         finally:
             process.terminate()
-            process.communicate(timeout=30)
+            try:
+                # A test that gave up has its reserve for this.
+                process.communicate(timeout=max(seconds_left(), KEPT_SECONDS / 2))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                raise
 
 
 def answer(connection: socket.socket) -> bytes:
@@ -117,7 +125,7 @@ async def bystander(victim: Victim, database: str, clients: int = 2) -> AsyncIte
     """Works while the block runs."""
     token = await token_of(database, tenant="bystander", name="by")
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=victim.url, headers=headers, timeout=seconds_left()) as client:
         found = Bystander(client)
         tasks = [asyncio.create_task(found.run()) for _ in range(clients)]
         try:
