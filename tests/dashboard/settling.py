@@ -1,6 +1,10 @@
 """When a page has everything that it asked for: seen from inside, because its stream stays open."""
 
-from playwright.sync_api import Page
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import APIResponse, Page, Route
 from tests.support.patience import give_up, seconds_left
 
 _COUNT = """
@@ -40,3 +44,26 @@ def becomes(page: Page, expression: str, what: str) -> None:
         if seconds_left() == 0.0:
             give_up(what, seen)
         page.wait_for_timeout(50)
+
+
+def hold_first_answer(page: Page, path: str) -> list[tuple[Route, APIResponse]]:
+    """The first answer to a request for this path (a regular expression) is kept here, for `answered` to hand out."""
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    page.route(re.compile(path), hold)
+    return held
+
+
+@contextmanager
+def answered(page: Page, route: Route) -> Iterator[None]:
+    """The block answers a request that was held back; afterwards the page has drawn what it makes of the answer."""
+    with page.expect_event("requestfinished", lambda request: request == route.request):
+        yield
+    for _ in range(2):  # its scripts have run before the first frame is drawn, and what they changed before the second
+        page.evaluate("() => new Promise(requestAnimationFrame)")

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.dashboard.conftest import Enter
 from tests.dashboard.queue import Queue, queue_of
+from tests.dashboard.settling import answered, hold_first_answer
 from tests.dashboard.site import Site
 
 pytestmark = pytest.mark.xdist_group("dashboard job")
@@ -64,6 +65,21 @@ def test_from_queued_to_done_with_its_log(enter: Enter, queue: Queue, tmp_path: 
     with page.expect_download() as download:
         page.get_by_role("button", name="Download").click()
     assert download.value.path().read_text().count("\n") == 8
+
+
+def test_an_answer_from_before_the_end_does_not_hide_the_end(enter: Enter, queue: Queue) -> None:
+    queue.lane("later", enabled=False)
+    job = queue.enqueue("mail.send", {"to": "x"}, lane="later")
+    page = enter()
+    held = hold_first_answer(page, rf"/v1/jobs/{job}$")
+    page.goto(f"/jobs/{job}")
+    status(page, "queued")  # from its stream
+    queue.lane("later", enabled=True)
+    status(page, "succeeded")
+    [(route, old)] = held
+    with answered(page, route):
+        route.fulfill(response=old)
+    status(page, "succeeded")
 
 
 def test_its_log_is_paused_and_goes_on_even_after_the_end(enter: Enter, queue: Queue, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Route, expect
 from tests.dashboard.conftest import Enter
 from tests.dashboard.queue import Queue, queue_of
-from tests.dashboard.settling import becomes
+from tests.dashboard.settling import answered, becomes
 from tests.dashboard.site import Site
 
 pytestmark = pytest.mark.xdist_group("dashboard pages")
@@ -73,6 +73,29 @@ def test_filters_are_in_the_address_and_survive_a_reload(enter: Enter, queue: Qu
     expect(page.get_by_label("Label")).to_have_value("project:moon")
     page.get_by_role("group", name="Status").get_by_role("button", name="failed", exact=True).click()
     page.get_by_role("group", name="Status").get_by_role("button", name="succeeded", exact=True).click()
+    expect(page.get_by_text("No job matches")).to_be_visible()
+
+
+def test_an_answer_that_was_overtaken_is_not_shown(enter: Enter, queue: Queue) -> None:
+    queue.until(queue.enqueue("mail.send", {"to": "x"}, labels={"project": "late"}), "succeeded")
+    page = enter()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(re.compile(r"/v1/jobs\?.*status=succeeded"), hold)
+    page.goto("/jobs?label=project:late&status=succeeded")
+    status = page.get_by_role("group", name="Status")
+    expect(status.get_by_role("button", name="succeeded", exact=True)).to_have_attribute("aria-pressed", "true")
+    status.get_by_role("button", name="failed", exact=True).click()
+    status.get_by_role("button", name="succeeded", exact=True).click()
+    expect(page.get_by_text("No job matches")).to_be_visible()
+    assert len(held) == 2
+    for route in held:
+        with answered(page, route):
+            route.continue_()
+    assert rows(page) == []
     expect(page.get_by_text("No job matches")).to_be_visible()
 
 

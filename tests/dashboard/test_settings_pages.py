@@ -7,7 +7,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 from tests.dashboard.conftest import Enter
 from tests.dashboard.queue import Queue, queue_of, wait_for
+from tests.dashboard.settling import hold_first_answer
 from tests.dashboard.site import Site
+from tests.support.patience import eventually_blocking
 
 pytestmark = pytest.mark.xdist_group("dashboard settings")
 
@@ -97,6 +99,28 @@ def test_a_schedule_is_paused_resumed_and_run_now(enter: Enter, queue: Queue) ->
     expect(row.get_by_role("button", name="Pause")).to_be_visible()
     row.get_by_role("button", name="Run now").click()
     expect(page.get_by_role("region", name="Args")).to_contain_text("night")
+
+
+def test_a_change_shows_although_an_older_answer_was_under_way(enter: Enter, queue: Queue) -> None:
+    queue.post("/v1/schedules", name="weekly", kind="mail.send", cron="0 3 * * 1", args={"to": "week"})
+    page = enter("operator")
+    page.clock.install(time=0)
+    page.goto("/schedules")
+    row = page.get_by_role("row", name=re.compile("weekly"))
+    expect(row.get_by_role("button", name="Pause")).to_be_visible()
+    held = hold_first_answer(page, "/v1/schedules$")
+    with page.expect_request(re.compile("/v1/schedules$")):
+        page.clock.pause_at(3600)  # it is time to look again
+    row.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("weekly is paused")).to_be_visible()
+    [(route, old)] = held
+    route.fulfill(response=old)
+
+    def shows() -> bool:
+        page.clock.run_for(1)  # not as long as it takes until the page looks again by itself
+        return row.get_by_role("button", name="Resume").is_visible()
+
+    eventually_blocking(shows, "the page with the change")
 
 
 def test_a_webhook_is_made_and_deleted(enter: Enter) -> None:

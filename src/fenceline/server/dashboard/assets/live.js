@@ -103,12 +103,16 @@ export function useStream(path, show) {
  * @param {() => Promise<void>} load @param {{least?: number, most?: number, stream?: boolean}} [pace]
  */
 export function useRefresh(load, { least = 2000, most = 10_000, stream = true } = {}) {
-  const state = useRef({ at: 0, timer: 0, running: false, load });
+  const state = useRef({ at: 0, timer: 0, running: false, shown: true, pause: most, load });
   state.current.load = load;
   const run = async () => {
     const mine = state.current;
-    if (mine.running) return;
+    if (mine.running) { // what is under way may have been read before the change that this call is to show
+      mine.pause = 0;
+      return;
+    }
     mine.running = true;
+    mine.pause = most;
     clearTimeout(mine.timer);
     mine.at = Date.now();
     try {
@@ -118,16 +122,19 @@ export function useRefresh(load, { least = 2000, most = 10_000, stream = true } 
       if (!streams) connection.value = "reconnecting";
     } finally {
       mine.running = false;
-      mine.timer = setTimeout(run, most);
+      if (mine.shown) mine.timer = setTimeout(run, mine.pause);
     }
   };
   useEffect(() => {
     void run();
-    return () => clearTimeout(state.current.timer);
+    return () => { state.current.shown = false; clearTimeout(state.current.timer); };
   }, []);
   useStream(stream ? "/v1/stream" : null, () => {
     const mine = state.current;
-    if (mine.running) return;
+    if (mine.running) {
+      mine.pause = Math.min(mine.pause, least);
+      return;
+    }
     clearTimeout(mine.timer);
     mine.timer = setTimeout(run, Math.max(0, mine.at + least - Date.now()));
   });

@@ -24,7 +24,7 @@ export default function JobPage() {
   const [missing, setMissing] = useState(false);
   const [parts, setParts] = useState(/** @type {Record<string, any>} */ ({}));
   const [lines, setLines] = useState(/** @type {any[]} */ ([]));
-  const kept = useRef({ timer: 0, lines: /** @type {any[]} */ ([]), shown: 0 });
+  const kept = useRef({ timer: 0, lines: /** @type {any[]} */ ([]), statuses: 0 });
 
   const loadParts = async () => {
     const names = ["explain", "attempts", "phases", "steps", "checkpoint", "events", "locks", "children"];
@@ -33,7 +33,12 @@ export default function JobPage() {
   };
   const load = async () => {
     try {
-      setJob(await get(`/v1/jobs/${id}`));
+      let found, statuses;
+      do { // asked again if the stream told of a change in the meantime: the answer may be from before it
+        ({ statuses } = kept.current);
+        found = await get(`/v1/jobs/${id}`);
+      } while (statuses !== kept.current.statuses);
+      setJob(found);
     } catch {
       setMissing(true);
       return;
@@ -57,6 +62,7 @@ export default function JobPage() {
     for (const { event, data } of events) {
       if (event === "status") {
         setJob(data);
+        mine.statuses += 1;
         later = true;
       } else if (event === "progress") {
         setJob((known) => known && { ...known, phase: data.phase, progress: data.progress });

@@ -88,20 +88,28 @@ export default function Jobs() {
   const [all, setAll] = useState(false);
   const [at, setAt] = useState(-1);
   const [fresh, setFresh] = useState(0);
-  const seen = useRef({ rows: new Map(), fresh: new Set(), timer: 0, bottom: "" });
+  const seen = useRef({
+    loads: 0, changed: /** @type {Map<string, Job> | null} */ (null), rows: new Map(), fresh: new Set(), timer: 0, bottom: "",
+  });
 
   const load = async () => {
+    const kept = seen.current;
+    const turn = (kept.loads += 1);
+    const changed = (kept.changed = new Map());
     try {
       const found = await get("/v1/jobs", { ...filters, cursor, limit: LIMIT });
-      const kept = seen.current;
-      kept.rows = new Map(found.items.map((/** @type {Job} */ job) => [job.id, job]));
+      if (turn !== kept.loads) return; // answers may overtake each other: the last question counts
+      // What the stream has told in the meantime may be newer than the answer.
+      const items = found.items.map((/** @type {Job} */ job) => ({ ...job, ...changed.get(job.id) }));
+      kept.changed = null;
+      kept.rows = new Map(items.map((/** @type {Job} */ job) => [job.id, job]));
       kept.bottom = found.next_cursor ? found.items.at(-1)?.id ?? "" : "";
       kept.fresh.clear();
-      setPage(found);
+      setPage({ ...found, items });
       setFresh(0);
       setError("");
     } catch (refused) {
-      setError(refused instanceof Error ? refused.message : String(refused));
+      if (turn === kept.loads) setError(refused instanceof Error ? refused.message : String(refused));
     }
   };
   useEffect(() => { setSelected(new Set()); setAll(false); setAt(-1); void load(); }, [search, cursor]);
@@ -116,6 +124,7 @@ export default function Jobs() {
     let changed = false;
     for (const { event, data } of events) {
       const known = kept.rows.get(data.id);
+      if (event === "status") kept.changed?.set(data.id, data);
       if (event === "status" && known) {
         kept.rows.set(data.id, { ...known, ...data });
         changed = true;
