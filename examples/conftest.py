@@ -15,15 +15,23 @@ import pytest
 #: Of the time that a test may take: for the message of a wait in vain, and to end what was started.
 KEPT_SECONDS = 15.0
 
+_gives_up_at = float("inf")
+
 sys.path += [str(tests.parent) for tests in sorted(Path(__file__).parent.glob("*/tests"))]
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures, which wait for things too
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    global _gives_up_at  # noqa: PLW0603 - one test at a time runs in a process
+    marker = item.get_closest_marker("timeout")
+    _gives_up_at = time.monotonic() + float(marker.args[0] if marker else item.config.getini("timeout")) - KEPT_SECONDS
 
 
 class Programs:
     """Programs of one system, in its folder and on the test's database; none outlives the test."""
 
-    def __init__(self, folder: Path, dsn: str, seconds: float) -> None:
+    def __init__(self, folder: Path, dsn: str) -> None:
         self._folder = folder
-        self._gives_up_at = time.monotonic() + seconds - KEPT_SECONDS
         self._environment = {"FENCELINE_DSN": dsn}
         self._started: list[subprocess.Popen[bytes]] = []
 
@@ -55,7 +63,7 @@ class Programs:
 
     def seconds_left(self) -> float:
         """What the test may still wait: for calls that take a timeout."""
-        return max(0.0, self._gives_up_at - time.monotonic())
+        return max(0.0, _gives_up_at - time.monotonic())
 
     def stop(self) -> None:
         for program in self._started:
@@ -65,8 +73,6 @@ class Programs:
 
 @pytest.fixture
 def programs(request: pytest.FixtureRequest, fenceline_dsn: str) -> Iterator[Programs]:
-    marker = request.node.get_closest_marker("timeout")
-    seconds = float(marker.args[0] if marker else request.config.getini("timeout"))
-    started = Programs(request.path.parents[1], fenceline_dsn, seconds)
+    started = Programs(request.path.parents[1], fenceline_dsn)
     yield started
     started.stop()

@@ -1,14 +1,16 @@
 """Runs the shell blocks of a page as they are printed, in an empty folder, against a server of their own."""
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.support.patience import seconds_left
+from tests.support.patience import KEPT_SECONDS, seconds_left
 from tests.support.tools import needed_tool
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -30,17 +32,32 @@ def run_session(blocks: list[str]) -> str:
     with tempfile.TemporaryDirectory(prefix="fenceline-session-", dir="/tmp") as folder:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("FENCELINE_")}
         environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-        done = subprocess.run(
+        with subprocess.Popen(
             ["bash", "-c", script],
             cwd=folder,
             env=environment,
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=seconds_left(),
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+            start_new_session=True,  # a group, to be ended as one
+        ) as session:
+            try:
+                shown, complaints = session.communicate(timeout=seconds_left())
+            except BaseException:
+                end_group(session)
+                raise
+    assert session.returncode == 0, shown + complaints
+    return shown
+
+
+def end_group(session: "subprocess.Popen[str]") -> None:
+    """First as the script does at its end: the embedded PostgreSQL, in a group of its own, is stopped by the server."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(session.pid, signal.SIGTERM)
+        try:
+            session.communicate(timeout=KEPT_SECONDS / 2)
+        except subprocess.TimeoutExpired:
+            os.killpg(session.pid, signal.SIGKILL)
 
 
 def free_port() -> int:

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.support.patience import seconds_left
 
 ROOT = Path(__file__).parent.parent.parent
 
 
+@pytest.mark.timeout(1800)  # three benchmarks
 def test_the_write_ahead_log_the_locks_and_the_statements_stay_within_their_budgets(tmp_path: Path) -> None:
     # On a server of its own: other tests write to the log too.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FENCELINE_")}

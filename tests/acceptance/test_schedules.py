@@ -18,6 +18,7 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 import asyncpg
+import pytest
 from tests.conftest import Connect
 from tests.model.wall_clock import ZONES, Pattern, changes, expected_ticks, fixed, recurring
 from tests.sql.clock import clock_sql
@@ -127,6 +128,7 @@ async def settled(connection: Connection) -> None:
         await asyncio.sleep(0.005)  # it happens hundreds of times
 
 
+@pytest.mark.timeout(1800)  # hundreds of moments, one after the other
 async def test_each_tick_fires_exactly_once(database: str, connect: Connect, tmp_path: Path) -> None:
     seed = random.randrange(10**9)
     chance = random.Random(seed)

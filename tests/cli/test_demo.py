@@ -46,6 +46,7 @@ def run(folder: Path, *options: str, dsn: str | None = None) -> tuple[int, str]:
 
 
 @pytest.mark.xdist_group("demo")
+@pytest.mark.timeout(1800)  # a fleet of workers, killed and frozen
 def test_the_ledger_is_clean(tmp_path: Path) -> None:
     code, screen = run(tmp_path, "--jobs", JOBS)
     assert code == 0, screen
@@ -59,6 +60,7 @@ def test_the_ledger_is_clean(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("demo")
+@pytest.mark.timeout(1800)  # as above
 def test_without_the_fence_the_ledger_does_not_hold(tmp_path: Path, database: str) -> None:
     [mutant] = [mutant for mutant in MUTANTS if mutant.name == "finish_without_fence"]
     with psycopg.connect(database, autocommit=True) as session:

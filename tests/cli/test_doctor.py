@@ -22,7 +22,7 @@ import pytest
 from tests.cli.program import FENCELINE, Program, Ran
 from tests.deploy.manifests import parse
 from tests.sql.clock import clock_sql
-from tests.support.patience import eventually_blocking
+from tests.support.patience import eventually_blocking, seconds_left
 
 from fenceline.database.embedded import EmbeddedPostgres
 from fenceline.doctor import queue_checks
@@ -85,7 +85,7 @@ def test_it_is_silent_about_a_fresh_embedded_database(folder: Path) -> None:
 
 def test_it_is_silent_about_a_queue_at_work(database: str, sql: Session) -> None:
     """Jobs in every state, a worker that knows them: nothing to say, however little patience there is."""
-    register(sql, lease_seconds=60.0, kinds=["work"], version="0.1.0")
+    register(sql, lease_seconds=3600.0, kinds=["work"], version="0.1.0")
     enqueue(sql)
     first = enqueue(sql, resource_lock="table", dedupe_key="d", priority=9)
     sql.execute("select fenceline.claim_jobs((select id from fenceline.worker), 'default', 1)")
@@ -142,17 +142,17 @@ def plant_no_vacuum(sql: Session) -> None:
 
 
 def plant_lane_without_workers(sql: Session) -> None:
-    register(sql, lease_seconds=60.0, lanes=["system"])
+    register(sql, lease_seconds=3600.0, lanes=["system"])
     enqueue(sql)
 
 
 def plant_unknown_kind(sql: Session) -> None:
-    register(sql, lease_seconds=60.0, kinds=["other"])
+    register(sql, lease_seconds=3600.0, kinds=["other"])
     enqueue(sql)
 
 
 def plant_no_slots(sql: Session) -> None:
-    register(sql, lease_seconds=60.0)
+    register(sql, lease_seconds=3600.0)
     sql.execute("""select fenceline.set_lane('system', '{"slots": 0}')""")
     enqueue(sql, lane="system")
 
@@ -163,7 +163,7 @@ def plant_no_lane(sql: Session) -> None:
 
 
 def plant_lost_dependency(sql: Session) -> None:
-    register(sql, lease_seconds=60.0)
+    register(sql, lease_seconds=3600.0)
     first = enqueue(sql, run_at="2099-01-01T00:00:00Z")
     enqueue(sql, after=[first])
     sql.execute("delete from fenceline.timer")
@@ -187,7 +187,7 @@ def plant_lost_key(sql: Session) -> None:
 
 
 def plant_lost_worker(sql: Session) -> None:
-    register(sql, lease_seconds=60.0)
+    register(sql, lease_seconds=3600.0)
     enqueue(sql)
     sql.execute("select fenceline.claim_jobs((select id from fenceline.worker), 'default', 1)")
     sql.execute("update fenceline.worker set lease_until = now() - interval '1 minute'")
@@ -204,14 +204,14 @@ def plant_overdue_schedule(sql: Session) -> None:
 
 
 def plant_no_upkeep(sql: Session) -> None:
-    register(sql, lease_seconds=60.0)
+    register(sql, lease_seconds=3600.0)
     sql.execute("select fenceline.upkeep()")
     sql.execute("update fenceline.maintenance set ran_at = now() - interval '1 hour' where task = 'upkeep'")
 
 
 def plant_mixed_versions(sql: Session) -> None:
     for version in ("0.1.0", "0.2.0"):
-        register(sql, lease_seconds=60.0, version=version)
+        register(sql, lease_seconds=3600.0, version=version)
 
 
 def plant_missing_partition(sql: Session) -> None:
@@ -235,7 +235,7 @@ def plant_partitions_not_made_ahead(sql: Session) -> None:
 
 
 def plant_retention_behind(sql: Session) -> None:
-    register(sql, lease_seconds=60.0, version="0.1.0")
+    register(sql, lease_seconds=3600.0, version="0.1.0")
     sql.execute("select fenceline.cancel_job(%s)", (enqueue(sql),))
     sql.execute("select fenceline.set_retention(0, 'work')")
 
@@ -288,7 +288,7 @@ def test_a_planted_problem_is_found_and_nothing_else(
 
 def test_messages_that_nobody_answers_are_found(database: str, sql: Session) -> None:
     """As with workers that lack the address of Redis, or a Redis that is away."""
-    register(sql, lease_seconds=60.0)
+    register(sql, lease_seconds=3600.0)
     sql.execute("""select fenceline.set_lane('mail', '{"delivery": "arq"}')""")
     assert ("delivery", "mail") not in findings(database, "--patience", "0"), "nothing waits there"
     enqueue(sql, lane="mail")
@@ -366,7 +366,7 @@ def test_who_pins_the_vacuum_horizon_is_named(database: str, sql: Session) -> No
         assert name == ("horizon", f"pid {other.info.backend_pid}")
         assert "a long report" in finding["what"]
         assert "the query of the report" in finding["what"]
-        assert findings(database, "--patience", "60") == {}
+        assert findings(database, "--patience", "3600") == {}
 
 
 def test_a_session_that_forgot_its_transaction_is_found(database: str, sql: Session) -> None:
@@ -481,7 +481,7 @@ def test_watch_tells_what_is_new_and_what_is_over(database: str, sql: Session, t
         [FENCELINE, "doctor", "--watch", "--interval", "0.2", "--json"],
         cwd=tmp_path, env=program.environment, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        killer = threading.Timer(60, process.kill)
+        killer = threading.Timer(seconds_left(), process.kill)
         killer.start()
         assert process.stdout is not None
 
@@ -493,10 +493,13 @@ def test_watch_tells_what_is_new_and_what_is_over(database: str, sql: Session, t
                 if told["finding"]["check"] == "lane_without_workers":
                     return str(told["change"])
 
-        job = enqueue(sql)
-        assert next_change() == "new"
-        sql.execute("select fenceline.cancel_job(%s)", (job,))
-        assert next_change() == "over"
-        process.terminate()
-        process.wait(20)
-        killer.cancel()
+        try:
+            job = enqueue(sql)
+            assert next_change() == "new"
+            sql.execute("select fenceline.cancel_job(%s)", (job,))
+            assert next_change() == "over"
+            process.terminate()
+            process.wait(seconds_left())
+        finally:
+            killer.cancel()
+            process.kill()

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 
 from tests.cli.program import FENCELINE, Hands, Program
+from tests.support.patience import seconds_left
 
 
 def test_run_now_lets_scheduled_jobs_go_on(fenceline: Program, hands: Hands) -> None:
@@ -47,21 +48,24 @@ def test_watch_tells_what_changes_until_the_end(fenceline: Program, hands: Hands
         [FENCELINE, "jobs", "watch", job],
         cwd=fenceline.folder, env=fenceline.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
-        killer = threading.Timer(60, process.kill)
+        killer = threading.Timer(seconds_left(), process.kill)
         killer.start()
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == "running\n"
-        hands.progress(held, "load", done=1, total=2)
-        assert process.stdout.readline() == "running load\n"
-        line = '[{"message": "half way", "level": "info"}]'
-        hands.value("select fenceline.write_log(%s, %s, %s::jsonb)", held.job_id, held.attempt_id, line)
-        assert process.stdout.readline().endswith("info    half way\n")
-        hands.finish(held, "failed_for_good", error={"type": "ValueError", "message": "no"})
-        assert process.wait(30) == 1
-        killer.cancel()
-        assert process.stdout.read() == "failed load\n"
-        assert process.stderr.read() == f"{job} failed: ValueError: no\n"
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline() == "running\n"
+            hands.progress(held, "load", done=1, total=2)
+            assert process.stdout.readline() == "running load\n"
+            line = '[{"message": "half way", "level": "info"}]'
+            hands.value("select fenceline.write_log(%s, %s, %s::jsonb)", held.job_id, held.attempt_id, line)
+            assert process.stdout.readline().endswith("info    half way\n")
+            hands.finish(held, "failed_for_good", error={"type": "ValueError", "message": "no"})
+            assert process.wait(seconds_left()) == 1
+            assert process.stdout.read() == "failed load\n"
+            assert process.stderr.read() == f"{job} failed: ValueError: no\n"
+        finally:
+            killer.cancel()
+            process.kill()
 
 
 def test_errors_have_type_and_message_and_every_attempt_its_traceback(fenceline: Program, hands: Hands) -> None:

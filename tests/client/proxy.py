@@ -54,6 +54,11 @@ class Proxy:
         await asyncio.gather(*lines, return_exceptions=True)
 
     @property
+    def lines(self) -> int:
+        """How many connections there are."""
+        return len(self._lines)
+
+    @property
     def is_stalled(self) -> bool:
         return not self._flowing.is_set()
 

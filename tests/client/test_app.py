@@ -17,6 +17,11 @@ from fenceline.client.app_parts import app_parts
 from fenceline.errors import InvalidName, SchemaMissing
 
 OURS_SQL = "select count(*) from pg_stat_activity where datname = current_database() and application_name = 'fenceline'"
+#: Not of pg_stat_activity, of which a transaction sees but one state.
+WAITING_SQL = (
+    "select count(*) from pg_locks l join pg_database d on d.oid = l.database "
+    "where not l.granted and d.datname = current_database()"
+)
 
 
 async def no_connection_is_left(connection: "asyncpg.Connection[asyncpg.Record]") -> bool:
@@ -60,7 +65,7 @@ async def test_a_connection_in_use_is_cut_when_the_app_closes(database: str, wor
         enqueue = asyncio.create_task(app.enqueue("work"))
 
         async def waits() -> bool:
-            return bool(await worker.connection.fetchval("select count(*) from pg_locks where not granted"))
+            return bool(await worker.connection.fetchval(WAITING_SQL))
 
         await eventually(waits, "the connection is in use")
         await app.close()

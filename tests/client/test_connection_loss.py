@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.client.conftest import Worker
 from tests.client.proxy import Proxy, proxied
-from tests.support.patience import seconds_left
+from tests.support.patience import eventually, seconds_left
 
 from fenceline import ConnectionLost, DatabaseUnavailable, Fenceline, FencelineError
 from fenceline.client.app_parts import app_parts
@@ -123,9 +123,17 @@ async def test_a_database_that_stays_away(app: Fenceline, proxy: Proxy) -> None:
         app.sync.enqueue("work")
 
 
-async def test_idle_connections_that_died_are_replaced_without_an_error(app: Fenceline, worker: Worker) -> None:
+async def test_idle_connections_that_died_are_replaced_without_an_error(
+    app: Fenceline, proxy: Proxy, worker: Worker
+) -> None:
     await terminate_backends(worker)
-    await asyncio.sleep(0.05)
+
+    async def are_cut() -> bool:
+        return proxy.lines == 0
+
+    await eventually(are_cut, "the proxy has cut the lines")
+    for _ in range(5):  # then the loop closes the sockets, and the client notices
+        await asyncio.sleep(0)
 
     assert (await app.enqueue("work")).created
 
@@ -163,14 +171,14 @@ async def test_a_call_that_is_cancelled_is_cancelled_in_the_database_too(app: Fe
     ["postgresql://localhost:notaport/x", "mysql://localhost/x", "nonsense"],
 )
 async def test_a_dsn_that_makes_no_sense_is_not_tried_again(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_database, "PAUSES", (60.0,))
+    monkeypatch.setattr(runtime_database, "PAUSES", (3600.0,))
 
     with pytest.raises((DatabaseUnavailable, ValueError)):
         await asyncio.wait_for(Fenceline(dsn).enqueue("work"), seconds_left())
 
 
 async def test_a_database_that_does_not_exist_is_named_at_once(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_database, "PAUSES", (60.0,))
+    monkeypatch.setattr(runtime_database, "PAUSES", (3600.0,))
     name = database.partition("?")[0].rpartition("/")[2]
 
     with pytest.raises(DatabaseUnavailable, match="fenceline_nowhere"):

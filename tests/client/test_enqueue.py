@@ -32,7 +32,7 @@ from fenceline.errors import (
 )
 from fenceline.model.public_id import parse_id
 
-SOON = datetime.now(UTC) + timedelta(hours=1)
+SOON = datetime.now(UTC) + timedelta(days=1)
 
 
 async def test_a_handler_enqueues_with_its_own_arguments(app: Fenceline) -> None:

@@ -52,7 +52,8 @@ async def recorder(database: str) -> AsyncIterator[Recorder]:
     await connection.close()
 
 
-async def test_one_turn_goes_on_until_nothing_is_left(recorder: Recorder) -> None:
+async def test_one_turn_goes_on_until_nothing_is_left(recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fenceline.runtime.maintenance.UPKEEP_SECONDS", 3600.0)  # one, however long it takes
     await recorder._connection.execute(FINISHED)
     maintenance = Maintenance(recorder.call)
     for _ in range(100):
@@ -84,6 +85,8 @@ async def test_an_error_ends_the_turn_and_the_next_begins_anew(
 ) -> None:
     await recorder._connection.execute(FINISHED)
     monkeypatch.setattr("fenceline.runtime.maintenance.UPKEEP_SECONDS", 0.0)
+    # Every turn looks at the days first, and must come to the jobs.
+    monkeypatch.setattr("fenceline.runtime.maintenance.RETENTION_SECONDS", 60.0)
     failures = ["fenceline.forget_finished(", "fenceline.jobs_to_forget(", "fenceline.drop_days("]
 
     async def call(call: Call[Any]) -> Any:

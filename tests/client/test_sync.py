@@ -147,7 +147,10 @@ def test_close_frees_threads_that_wait(blocking: Fenceline, database: str) -> No
     with ThreadPoolExecutor(2) as threads, psycopg.connect(database) as locker:
         locker.execute("lock table fenceline.job in access exclusive mode")
         calls = [threads.submit(job.result, seconds_left()), threads.submit(blocking.sync.enqueue, "work")]
-        threading.Event().wait(0.3)
+        with psycopg.connect(database, autocommit=True) as observer:
+            eventually_blocking(
+                lambda: observer.execute(WAITING_FOR_LOCKS_SQL).fetchone() == (2,), "both calls are under way"
+            )
         blocking.sync.close()
 
         for call in calls:
@@ -201,7 +204,7 @@ def test_after_a_fork_parent_and_child_go_on(blocking: Fenceline) -> None:
     if child == 0:
         status = 1
         try:
-            signal.alarm(30)
+            signal.alarm(round(seconds_left()) or 1)
             blocking.sync.enqueue("work")
             if blocking.sync.jobs.handle(job.id).status() is Status.QUEUED:
                 blocking.sync.close()

@@ -1,6 +1,7 @@
 """`job.watch()` and `app.watch()`: the latest state, and every log line."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
@@ -24,9 +25,18 @@ async def report(worker: Worker, job_id: str, attempt: object, phase: str) -> No
     )
 
 
-async def gather(events: AsyncIterator[WatchEvent], into: list[WatchEvent]) -> None:
-    async for event in events:
-        into.append(event)  # noqa: PERF401 - others look at what is there so far
+@contextlib.asynccontextmanager
+async def gathering(events: AsyncIterator[WatchEvent], into: list[WatchEvent]) -> AsyncIterator["asyncio.Task[None]"]:
+    async def gather() -> None:
+        async for event in events:
+            into.append(event)  # noqa: PERF401 - others look at what is there so far
+
+    task = asyncio.create_task(gather())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
 
 
 async def until(seen: list[WatchEvent], *wanted: str) -> None:
@@ -51,15 +61,15 @@ def short(event: WatchEvent) -> str:
 async def test_a_job_from_its_beginning_to_its_end(app: Fenceline, worker: Worker) -> None:
     job = await app.enqueue("work")
     seen: list[WatchEvent] = []
-    watching = asyncio.create_task(gather(job.watch(), seen))
-    await until(seen, "work queued")
-    attempt = await worker.start(job)
-    await report(worker, job.id, attempt, "load")
-    await log(worker, job.id, attempt, "one")
-    await until(seen, "work claimed", "phase load", "one")
-    await log(worker, job.id, attempt, "two")
-    await worker.finish(parse_id(job.id), attempt)
-    await asyncio.wait_for(watching, seconds_left())
+    async with gathering(job.watch(), seen) as watching:
+        await until(seen, "work queued")
+        attempt = await worker.start(job)
+        await report(worker, job.id, attempt, "load")
+        await log(worker, job.id, attempt, "one")
+        await until(seen, "work claimed", "phase load", "one")
+        await log(worker, job.id, attempt, "two")
+        await worker.finish(parse_id(job.id), attempt)
+        await asyncio.wait_for(watching, seconds_left())
     assert [short(event) for event in seen][-2:] == ["two", "work succeeded"]
     assert {event.id for event in seen} == {job.id}
 
@@ -84,16 +94,15 @@ async def test_all_that_match(app: Fenceline, worker: Worker) -> None:
     before = await app.enqueue("mail")
     await app.enqueue("other")
     seen: list[WatchEvent] = []
-    watching = asyncio.create_task(gather(app.watch(kind="mail"), seen))
-    await until(seen, "mail queued")
-    await app.enqueue("other")
-    attempt = await worker.start(before)
-    await report(worker, before.id, attempt, "send")
-    await log(worker, before.id, attempt, "sending")
-    await worker.finish(parse_id(before.id), attempt)
-    later = await app.enqueue("mail")
-    await until(seen, "mail succeeded", "sending", later.id)
-    watching.cancel()
+    async with gathering(app.watch(kind="mail"), seen):
+        await until(seen, "mail queued")
+        await app.enqueue("other")
+        attempt = await worker.start(before)
+        await report(worker, before.id, attempt, "send")
+        await log(worker, before.id, attempt, "sending")
+        await worker.finish(parse_id(before.id), attempt)
+        later = await app.enqueue("mail")
+        await until(seen, "mail succeeded", "sending", later.id)
     told = [short(event) for event in seen]
     assert not any(text.startswith("other") for text in told)
     assert told.count("sending") == 1

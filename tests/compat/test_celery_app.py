@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Drain
+from tests.support.patience import seconds_left
 
 from fenceline import Unsupported
 from fenceline.client.app_parts import app_parts
@@ -73,7 +74,7 @@ def test_results_are_not_kept_where_the_app_says_so(celery: Celery, drain: Drain
 
     results = [kept.delay(), lost.delay()]
     drain()
-    assert [result.get(10) for result in results] == [1, None]
+    assert [result.get(seconds_left()) for result in results] == [1, None]
 
 
 def test_a_worker_imports_what_the_app_names(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.compat.conftest import Drain
+from tests.support.patience import seconds_left
 
 from fenceline import Unsupported
 from fenceline.compat.celery import Celery, Signature, chain, chord, group
@@ -37,10 +38,10 @@ def test_chords_in_chains_and_chains_in_chords(celery: Celery, tasks: dict[str, 
     nothing_first = (group([]) | total.s(8)).delay()
     partial = chain([add.s(1), add.s(2)]).delay(10)
     drain()
-    assert nested.get(10) == (12 + 4 + 10) + 1000 + 1
-    assert twice.get(10) == 6 + 7
-    assert immutable.get(10) == ["word"]
-    assert (empty.get(10), nothing_first.get(10), partial.get(10)) == (7, 8, 13)
+    assert nested.get(seconds_left()) == (12 + 4 + 10) + 1000 + 1
+    assert twice.get(seconds_left()) == 6 + 7
+    assert immutable.get(seconds_left()) == ["word"]
+    assert (empty.get(seconds_left()), nothing_first.get(seconds_left()), partial.get(seconds_left())) == (7, 8, 13)
 
 
 def test_a_group_is_seen_as_a_whole(celery: Celery, tasks: dict[str, Any], drain: Drain) -> None:
@@ -48,9 +49,9 @@ def test_a_group_is_seen_as_a_whole(celery: Celery, tasks: dict[str, Any], drain
     assert (len(together), together.ready(), together.waiting(), together.completed_count()) == (3, False, True, 0)
     assert {result.job.get().group for result in together} == {together.id}
     drain()
-    assert together.join(10) == [100, 101, 102]
+    assert together.join(seconds_left()) == [100, 101, 102]
     assert (together.successful(), together.failed(), together.completed_count()) == (True, False, 3)
-    assert together[1].get(10) == 101
+    assert together[1].get(seconds_left()) == 101
     assert list(group([]).delay()) == []
     revoked = group(tasks["add"].s(1, 1).set(countdown=600)).delay()
     revoked.revoke()
@@ -69,7 +70,7 @@ def test_results_come_in_the_order_of_the_header_whatever_ends_first(
     header = [add.s(1, 0) | add.s(0) | add.s(0), add.s(2, 0), add.s(3, 0) | add.s(0), add.s(4, 0).set(priority=5)]
     result = chord(header)(listed.s())
     drain()
-    assert result.get(10) == [1, 2, 3, 4]
+    assert result.get(seconds_left()) == [1, 2, 3, 4]
 
 
 def test_all_of_a_canvas_is_enqueued_or_nothing(celery: Celery, tasks: dict[str, Any]) -> None:

@@ -18,7 +18,6 @@ from fenceline import JobFailed
 from fenceline.compat.celery.exceptions import TaskRevokedError
 
 SAMPLE = Path(__file__).with_name("sample") / "shop.py"
-WAIT = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -46,52 +45,57 @@ def shop(folder: Path, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterat
             yield module
         finally:
             worker.send_signal(signal.SIGTERM)
-            worker.wait(seconds_left())
-            module.app.sync.close()
+            try:
+                worker.wait(seconds_left())
+            finally:
+                worker.kill()
+                module.app.sync.close()
 
 
 def test_eleven_tasks_run_with_only_the_import_changed(shop: ModuleType) -> None:
     assert len([task for task in shop.app.tasks.values() if task.name.startswith("shop.")]) == 11
     chord, chain, mixed = shop.sum_of_sums(10), shop.price(1), shop.mixed(1)
     table, charged, fetched = shop.table(7), shop.charge.delay(2), shop.fetch.delay(1)
-    assert chord.get(WAIT) == 90
-    assert chord.parent.get(WAIT) == [number * 2 for number in range(10)]
-    assert (chain.get(WAIT), chain.parent.get(WAIT), chain.parent.parent.get(WAIT)) == (25, 20, 2)
-    assert table.get(WAIT) == [7, 14, 21]
-    assert mixed.get(WAIT)["args"] == ["done"]
-    assert mixed.parent.get(WAIT) == 10
-    assert (charged.get(WAIT), fetched.get(WAIT)) == (2, 1)  # how often each was tried again
-    assert shop.give_up.delay().get(WAIT) == "gave up after 1"
+    assert chord.get(seconds_left()) == 90
+    assert chord.parent.get(seconds_left()) == [number * 2 for number in range(10)]
+    links = (chain, chain.parent, chain.parent.parent)
+    assert [link.get(seconds_left()) for link in links] == [25, 20, 2]
+    assert table.get(seconds_left()) == [7, 14, 21]
+    assert mixed.get(seconds_left())["args"] == ["done"]
+    assert mixed.parent.get(seconds_left()) == 10
+    assert (charged.get(seconds_left()), fetched.get(seconds_left())) == (2, 1)  # how often each was tried again
+    assert shop.give_up.delay().get(seconds_left()) == "gave up after 1"
 
     mail = shop.send_mail.apply_async(("ann@example.com",), {"subject": "sale"}, countdown=0.2)
-    assert (mail.get(WAIT), mail.successful(), mail.job.get().lane) == (None, True, "mail")
+    assert (mail.get(seconds_left()), mail.successful(), mail.job.get().lane) == (None, True, "mail")
 
     task_id = str(uuid4())
     named = shop.whoami.apply_async((1,), {"colour": "red"}, task_id=task_id)
-    assert named.get(WAIT) == {"id": task_id, "name": "shop.whoami", "args": [1], "kwargs": {"colour": "red"}}
+    assert named.get(seconds_left()) == {"id": task_id, "name": "shop.whoami", "args": [1], "kwargs": {"colour": "red"}}
     assert shop.app.AsyncResult(task_id).status == shop.state_of(task_id) == "SUCCESS"
     again = shop.whoami.apply_async((1,), {"colour": "red"}, task_id=task_id)
     assert again.job == named.job
 
-    assert shop.index.delay(3).get(WAIT) == 3
-    assert shop.is_connected.delay().get(WAIT) is True
+    assert shop.index.delay(3).get(seconds_left()) == 3
+    assert shop.is_connected.delay().get(seconds_left()) is True
     lane = shop.app.sync.lanes.get("shop.divide")
     assert (lane.rate_per_second, lane.burst, lane.kinds) == (100, 1, ["shop.divide"])
     schedules = {schedule.name: schedule for schedule in shop.app.sync.schedules.list()}
     assert (schedules["add-every-30"].every, schedules["shop.send_mail"].cron) == (30, "30 7 * * 1")
     with pytest.raises(ZeroDivisionError, match="division by zero"):
-        shop.divide.delay(1, 0).get(WAIT)
+        shop.divide.delay(1, 0).get(seconds_left())
     hopeless = shop.fetch.delay(9)
     with pytest.raises(ConnectionError, match="no route"):
-        hopeless.get(WAIT)
+        hopeless.get(seconds_left())
     assert (hopeless.status, hopeless.job.get().attempt) == ("FAILURE", 3)
     never = shop.add.apply_async((1, 1), countdown=3600)
     never.revoke()
     assert (never.status, never.ready()) == ("REVOKED", True)
     with pytest.raises(TaskRevokedError):
-        never.get(WAIT)
+        never.get(seconds_left())
     late = shop.add.apply_async((1, 1), countdown=0.5, expires=0.1)
-    assert isinstance(late.get(WAIT, propagate=False), TaskRevokedError)
+    assert isinstance(late.get(seconds_left(), propagate=False), TaskRevokedError)
     broken = (shop.divide.s(1, 0) | shop.add.s(1)).apply_async()
-    assert isinstance(broken.get(WAIT, propagate=False), TaskRevokedError)  # what waits for a failure is cancelled
+    # What waits for a failure is cancelled.
+    assert isinstance(broken.get(seconds_left(), propagate=False), TaskRevokedError)
     assert not isinstance(broken.parent.result, JobFailed)

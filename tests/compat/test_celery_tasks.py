@@ -4,6 +4,7 @@ import logging
 
 import pytest
 from tests.compat.conftest import Drain
+from tests.support.patience import seconds_left
 
 import fenceline.compat.celery
 import fenceline.compat.celery.exceptions
@@ -30,13 +31,13 @@ def test_a_failure_is_final_unless_the_task_asks_for_another_try(celery: Celery,
     final, spared, tried = plain.delay(), again.delay("key"), again.delay("")
     drain()
     with pytest.raises(JobFailed, match="as it is"):  # no built-in exception, so it is not made anew
-        final.get(10)
+        final.get(seconds_left())
     error = final.job.get().error
     assert error is not None
     assert error["type"].endswith("Odd")
     assert "as it is" in (final.traceback or "")
     assert final.job.get().attempt == spared.job.get().attempt == 1
-    assert isinstance(spared.get(10, propagate=False), KeyError)
+    assert isinstance(spared.get(seconds_left(), propagate=False), KeyError)
     assert (tried.job.get().attempt, tried.job.get().max_attempts) == (4, 4)  # max_retries is 3
 
 
@@ -78,10 +79,10 @@ def test_retry_says_when_and_can_only_lower_the_limit(celery: Celery, drain: Dra
     drain()
     assert (waiting.state, waiting.job.get().status) == ("RETRY", "scheduled")
     with pytest.raises(ValueError, match="enough"):
-        limited.get(10)
+        limited.get(seconds_left())
     assert limited.job.get().attempt == 2
     with pytest.raises(JobFailed, match=r"retry\(max_retries=9\) is above 3: set it in the decorator"):
-        refused.get(10)
+        refused.get(seconds_left())
     with pytest.raises(Unsupported, match="later was called like a function"):
         later()
 
@@ -104,7 +105,7 @@ def test_a_task_tells_its_state_and_is_not_to_wait_for_another(celery: Celery, d
     drain()
     assert seen == ["PROGRESS", {"current": 1, "total": 4, "what": "pages"}, "default", False]
     with pytest.raises(RuntimeError, match=r"result.get\(\) within a task"):
-        result.get(10)
+        result.get(seconds_left())
 
 
 def test_a_base_class_brings_attributes_and_options(celery: Celery, drain: Drain) -> None:
@@ -127,7 +128,7 @@ def test_a_base_class_brings_attributes_and_options(celery: Celery, drain: Drain
 
     result = query.delay()
     drain()
-    assert (result.get(10), WithConnection.opened) == ("open", 1)
+    assert (result.get(seconds_left()), WithConnection.opened) == ("open", 1)
 
 
 def test_a_rate_is_that_of_a_lane_of_its_own(celery: Celery, drain: Drain) -> None:
@@ -177,12 +178,12 @@ def test_results_that_are_no_json_fail_and_nothing_ends_as_revoked(celery: Celer
     bad, ignored, refused = opaque.delay(), nothing.delay(), rejected.delay()
     drain()
     with pytest.raises(JobFailed, match="not for us"):
-        refused.get(10)
+        refused.get(seconds_left())
     assert refused.job.get().attempt == 1
     with pytest.raises(Unsupported, match=r"use self\.retry"):
         Reject("later", requeue=True)
     with pytest.raises(JobFailed, match="the result of opaque cannot be kept as JSON"):
-        bad.get(10)
+        bad.get(seconds_left())
     assert ignored.state == "REVOKED"
 
 
@@ -232,7 +233,7 @@ def test_shared_tasks_belong_to_every_app_and_are_sent_by_the_last(celery: Celer
     assert "tests.shared" in app_parts(celery).handlers
     result = shared.delay()
     drain()
-    assert result.get(10) == "ours"
+    assert result.get(seconds_left()) == "ours"
     later = Celery("later")
     assert "tests.shared" in app_parts(later).handlers
     assert shared.app is later

@@ -14,6 +14,8 @@ from fenceline import BatchContext, BatchItem, Context, Fenceline, SyncBatchCont
 
 app = Fenceline()
 PAUSE = 0.03
+#: Long enough for a death to come in between.
+APART = 0.25
 
 
 def note(word: str) -> None:
@@ -47,14 +49,14 @@ async def pay_apart(number: int) -> None:
     connection = await asyncpg.connect(os.environ["FENCELINE_DSN"])
     await connection.execute("insert into public.paid (job) values ($1)", str(number))
     await connection.close()
-    await asyncio.sleep(2 * PAUSE)
+    await asyncio.sleep(APART)
 
 
 @app.job()
 def pay_apart_blocking(number: int) -> None:
     with psycopg.connect(os.environ["FENCELINE_DSN"], autocommit=True) as connection:
         connection.execute("insert into public.paid (job) values (%s)", (str(number),))
-    time.sleep(2 * PAUSE)
+    time.sleep(APART)
 
 
 @app.job(batch=20, batch_wait=0.05)

@@ -111,7 +111,11 @@ async def test_a_stale_attempt_rolls_back(app: Fenceline, work: Work, connect: C
             raised.append(error)
             raise
 
+    async def is_told() -> bool:
+        return bool(await connection.fetchval("select count(started_at) from fenceline.running"))
+
     async def reclaim() -> None:
+        await eventually(is_told, "the database knows of the start")  # or that is what is refused
         await connection.execute("update fenceline.running set attempt_id = gen_random_uuid()")
 
     connection = await connect()

@@ -5,6 +5,7 @@ Where there is no Chromium the tests of pages are skipped, and the summary of th
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -35,7 +36,9 @@ def browser() -> Iterator[Browser]:
     program = find_chromium()
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"]
+            executable_path=program,
+            args=["--no-sandbox", "--host-resolver-rules=MAP evil.example 127.0.0.1"],
+            timeout=seconds_left() * 1000,
         )
         yield launched
         launched.close()
@@ -59,8 +62,7 @@ def site(site_database: str) -> Iterator[Site]:
 @pytest.fixture
 def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """A browser without a session. It goes nowhere but to the site."""
-    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(seconds_left() * 1000)
+    context = new_context(browser, site.url)
     yield context
     context.close()
 
@@ -70,8 +72,7 @@ def enter(browser: Browser, site: Site) -> Iterator[Enter]:
     contexts: list[BrowserContext] = []
 
     def make(role: str = "fleet_operator", **options: str) -> Page:
-        context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900})
-        context.set_default_timeout(seconds_left() * 1000)
+        context = new_context(browser, site.url)
         contexts.append(context)
         sign_in(context, site.token(role, **options))
         return context.new_page()
@@ -79,6 +80,13 @@ def enter(browser: Browser, site: Site) -> Iterator[Enter]:
     yield make
     for context in contexts:
         context.close()
+
+
+def new_context(browser: Browser, url: str | None = None, **options: Any) -> BrowserContext:
+    """What is done in it may take as long as the test."""
+    context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 900}, **options)
+    context.set_default_timeout(seconds_left() * 1000)
+    return context
 
 
 def sign_in(context: BrowserContext, token: str) -> None:

@@ -1,7 +1,7 @@
 """When a page has everything that it asked for: seen from inside, because its stream stays open."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from playwright.sync_api import APIResponse, Page, Route
@@ -46,18 +46,30 @@ def becomes(page: Page, expression: str, what: str) -> None:
         page.wait_for_timeout(50)
 
 
-def hold_first_answer(page: Page, path: str) -> list[tuple[Route, APIResponse]]:
-    """The first answer to a request for this path (a regular expression) is kept here, for `answered` to hand out."""
+def hold_first_answer(page: Page, path: str) -> Callable[[], tuple[Route, APIResponse]]:
+    """The first answer to a request for this path (a regular expression) is kept here, for `answered` to hand out.
+
+    What is returned waits until the answer has come here.
+    """
+    first: list[Route] = []
     held: list[tuple[Route, APIResponse]] = []
 
     def hold(route: Route) -> None:
-        if held:
+        if first:
             route.continue_()
         else:
+            first.append(route)
             held.append((route, route.fetch()))
 
+    def come() -> tuple[Route, APIResponse]:
+        while not held:
+            if seconds_left() == 0.0:
+                give_up(f"the first answer to a request for {path}", first)
+            page.wait_for_timeout(20)
+        return held[0]
+
     page.route(re.compile(path), hold)
-    return held
+    return come
 
 
 @contextmanager

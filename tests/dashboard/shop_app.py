@@ -101,7 +101,8 @@ async def order_return(ctx: Context, order: str) -> dict[str, Any]:
 
 
 @app.job(kind="long.wait")
-async def long_wait(ctx: Context, seconds: float = 60.0) -> None:
+async def long_wait(ctx: Context, seconds: float = 3600.0) -> None:
+    """Until it is cancelled."""
     ctx.log("waiting")
     for _ in range(int(seconds * 20)):
         await asyncio.sleep(0.05)

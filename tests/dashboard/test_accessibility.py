@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from tests.dashboard.conftest import sign_in
+from tests.dashboard.conftest import new_context, sign_in
 from tests.dashboard.queue import Queue, queue_of
 from tests.dashboard.settling import becomes, count_requests, settle
 from tests.dashboard.site import Site
@@ -43,7 +43,7 @@ def fill_pages(queue: Queue) -> None:
 
 @pytest.fixture
 def page(browser: Browser, site: Site) -> Iterator[Page]:
-    context = browser.new_context(base_url=site.url, viewport={"width": 1280, "height": 900}, color_scheme="light")
+    context = new_context(browser, site.url, color_scheme="light")
     sign_in(context, site.token("platform_admin", name="ann"))
     page = context.new_page()
     count_requests(page)
@@ -71,6 +71,7 @@ def in_both_themes(page: Page) -> list[str]:
     return wrong
 
 
+@pytest.mark.timeout(1800)  # axe looks at everything on every page, twice
 def test_axe_finds_nothing_serious(page: Page, jobs: list[str]) -> None:
     wrong = {}
     for path in (*PAGES, *(f"/jobs/{job}" for job in jobs)):
@@ -109,7 +110,7 @@ def test_nothing_is_wider_than_the_window(page: Page, jobs: list[str]) -> None:
 
 
 def test_the_first_load_is_small(browser: Browser, site: Site, jobs: list[str]) -> None:
-    context = browser.new_context(base_url=site.url)
+    context = new_context(browser, site.url)
     sign_in(context, site.token("platform_admin", name="ann"))
     page = context.new_page()
     page.goto("/")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
+from tests.dashboard.conftest import new_context
 from tests.dashboard.queue import Queue, queue_of
 from tests.dashboard.site import ROOT, site_on, worker_of
 
@@ -57,7 +58,7 @@ def test_a_page_of_the_application_shows_a_job_live(
         code = client.post("/v1/session/codes").json()["code"]
         ANSWERS["/"] = found[1].replace("https://jobs.example.com", site.url).encode()
         ANSWERS["/my-import"] = json.dumps({"job": job, "code": code}).encode()
-        context = browser.new_context()
+        context = new_context(browser)
         page = context.new_page()
         page.goto(f"{application}/")
         expect(page.locator("#text")).to_have_text("queued")

@@ -74,9 +74,9 @@ def test_an_answer_from_before_the_end_does_not_hide_the_end(enter: Enter, queue
     held = hold_first_answer(page, rf"/v1/jobs/{job}$")
     page.goto(f"/jobs/{job}")
     status(page, "queued")  # from its stream
+    route, old = held()
     queue.lane("later", enabled=True)
     status(page, "succeeded")
-    [(route, old)] = held
     with answered(page, route):
         route.fulfill(response=old)
     status(page, "succeeded")
@@ -123,7 +123,7 @@ def test_steps_items_and_attempts_are_shown(enter: Enter, queue: Queue) -> None:
 
 def test_who_holds_the_lock_and_what_became_of_it(enter: Enter, queue: Queue) -> None:
     page = enter()
-    holder = queue.enqueue("stock.count", {"shelf": "B-12", "seconds": 60})
+    holder = queue.enqueue("stock.count", {"shelf": "B-12", "seconds": 3600})
     queue.until(holder, "running")
     open_job(page, holder)
     locks = page.get_by_role("region", name="Locks")
@@ -145,7 +145,7 @@ def test_who_holds_the_lock_and_what_became_of_it(enter: Enter, queue: Queue) ->
 def test_its_checkpoint_its_plan_and_late_writes_that_were_refused(enter: Enter, queue: Queue) -> None:
     page = enter()
     plan = {"shop": "Lyon", "prices": "net"}
-    job = queue.enqueue("catalogue.copy", snapshot=plan)
+    job = queue.enqueue("catalogue.copy", {"rows": 72_000}, snapshot=plan)
     queue.until(job, "running")
     open_job(page, job)
     expect(page.get_by_role("region", name="Checkpoint")).to_contain_text('"row":')

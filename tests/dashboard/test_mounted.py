@@ -8,7 +8,9 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, expect
+from tests.dashboard.conftest import new_context
 from tests.dashboard.site import Site
+from tests.support.patience import eventually_blocking
 
 from fenceline import Fenceline
 from fenceline.server.asgi_app import create_app
@@ -37,17 +39,19 @@ def mounted(site_database: str) -> Iterator[str]:
     running = uvicorn.Server(uvicorn.Config(web, port=0, log_level="warning"))
     thread = threading.Thread(target=running.run)
     thread.start()
-    while not running.started:
-        assert thread.is_alive()
-    port = running.servers[0].sockets[0].getsockname()[1]
-    yield f"http://127.0.0.1:{port}"
-    running.should_exit = True
-    thread.join()
+    try:
+        eventually_blocking(lambda: running.started or not thread.is_alive(), "the application starts")
+        assert running.started, "the application did not start"
+        port = running.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        running.should_exit = True
+        thread.join()
 
 
 def test_the_dashboard_works_under_a_path(browser: Browser, site_database: str, mounted: str) -> None:
     token = Site(site_database).token("fleet_operator")
-    context = browser.new_context(base_url=mounted)
+    context = new_context(browser, mounted)
     elsewhere: list[str] = []
     context.on("request", lambda asked: None if "/queue/" in asked.url else elsewhere.append(asked.url))
     page = context.new_page()

@@ -18,7 +18,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from playwright.sync_api import Browser, expect
+from tests.dashboard.conftest import new_context
 from tests.dashboard.site import Site, site_on
+from tests.support.patience import seconds_left
 
 from fenceline.server.server_settings import OidcClient, OidcSettings
 
@@ -102,7 +104,7 @@ def oidc_site(site_database: str, provider: Provider, tmp_path_factory: pytest.T
 
 def test_signing_in_with_the_organisation(browser: Browser, oidc_site: Site, provider: Provider) -> None:
     provider.claims = {}
-    context = browser.new_context(base_url=oidc_site.url)
+    context = new_context(browser, oidc_site.url)
     page = context.new_page()
     page.goto("/")
     page.get_by_role("link", name="Sign in with your organisation").click()
@@ -116,14 +118,14 @@ def test_signing_in_with_the_organisation(browser: Browser, oidc_site: Site, pro
 
 @pytest.fixture
 def person(oidc_site: Site) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=oidc_site.url) as client:
+    with httpx.Client(base_url=oidc_site.url, timeout=seconds_left()) as client:
         yield client
 
 
 def come_back(person: httpx.Client) -> httpx.Response:
     """Through the provider, to the callback."""
     there = person.get("/v1/session/oidc").headers["location"]
-    back = httpx.get(there).headers["location"]
+    back = httpx.get(there, timeout=seconds_left()).headers["location"]
     return person.get(back)
 
 
@@ -154,8 +156,8 @@ def test_a_token_that_is_not_right_opens_none(person: httpx.Client, provider: Pr
 def test_a_sign_in_that_another_browser_began_opens_none(person: httpx.Client, provider: Provider) -> None:
     provider.claims = {}
     there = person.get("/v1/session/oidc").headers["location"]
-    back = httpx.get(there).headers["location"]
-    with httpx.Client(base_url=str(person.base_url)) as victim:
+    back = httpx.get(there, timeout=seconds_left()).headers["location"]
+    with httpx.Client(base_url=str(person.base_url), timeout=seconds_left()) as victim:
         assert victim.get(back).status_code == 401  # no cookie of the attempt
         victim.get("/v1/session/oidc")
         assert victim.get(back).status_code == 401  # the state of another attempt
@@ -163,4 +165,4 @@ def test_a_sign_in_that_another_browser_began_opens_none(person: httpx.Client, p
 
 
 def test_without_a_provider_there_is_no_such_way(site: Site) -> None:
-    assert httpx.get(f"{site.url}/v1/session/oidc").status_code == 404
+    assert httpx.get(f"{site.url}/v1/session/oidc", timeout=seconds_left()).status_code == 404

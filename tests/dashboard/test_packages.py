@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.dashboard.site import ROOT
+from tests.support.tools import needed_tool
 
 DASHBOARD = "fenceline/server/dashboard"
 
@@ -22,7 +23,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def committed(*under: str) -> set[str]:
-    listed = subprocess.run(["git", "ls-files", *under], cwd=ROOT, check=True, capture_output=True, text=True)
+    command = [needed_tool("git"), "ls-files", *under]
+    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return set(listed.stdout.split())
 
 

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, client_of, make_token, running
 from tests.server.watching import Watcher, Work, serving
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
@@ -172,16 +173,22 @@ async def test_pages_of_named_origins_sign_in_and_read_but_change_nothing(queue_
         assert "access-control-allow-origin" not in foreign.headers
 
 
-async def test_signing_out_closes_the_streams(api: FastAPI, queue_app: Fenceline, connect: Connect) -> None:
+async def test_signing_out_closes_the_streams(queue_app: Fenceline, connect: Connect) -> None:
+    settings = ServerSettings(maintain=False, token_cache_seconds=0.0)  # a stream lasts longer than a test
     token = await make_token(queue_app, "operator")
     job = await (await Work.start(await connect())).enqueue()
-    async with serving(api) as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        running(create_app(settings, queue_app)) as api,
+        serving(api) as url,
+        httpx.AsyncClient(base_url=url, timeout=seconds_left()) as client,
+    ):
         csrf = await sign_in(client, token)
         async with Watcher(client, f"/v1/jobs/{job}/stream") as watcher:
             await watcher.until(lambda: watcher.statuses == ["queued"])
             answer = await client.delete("/v1/session", headers=changing(csrf, url))
             assert answer.status_code == 204, answer.text
             await watcher.until(lambda: watcher.ended)
+    assert watcher.comments[-1] == "the token is not valid any more"
 
 
 async def test_pages_have_a_policy_that_lets_no_foreign_script_in(anonymous: httpx.AsyncClient) -> None:

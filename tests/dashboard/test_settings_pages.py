@@ -43,7 +43,7 @@ def test_drain_and_resume_a_lane(enter: Enter, queue: Queue) -> None:
 
 def test_editing_slots_changes_how_many_run(enter: Enter, queue: Queue) -> None:
     queue.lane("narrow", slots=1)
-    jobs = [queue.enqueue("long.wait", {"seconds": 60}, lane="narrow") for _ in range(3)]
+    jobs = [queue.enqueue("long.wait", lane="narrow") for _ in range(3)]
     page = enter()
     page.goto("/lanes")
     panel = lane_panel(page, "narrow")
@@ -111,9 +111,9 @@ def test_a_change_shows_although_an_older_answer_was_under_way(enter: Enter, que
     held = hold_first_answer(page, "/v1/schedules$")
     with page.expect_request(re.compile("/v1/schedules$")):
         page.clock.pause_at(3600)  # it is time to look again
+    route, old = held()
     row.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("weekly is paused")).to_be_visible()
-    [(route, old)] = held
     route.fulfill(response=old)
 
     def shows() -> bool:

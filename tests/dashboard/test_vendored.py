@@ -9,6 +9,8 @@ import pytest
 from tests.dashboard.site import ROOT
 from tests.support.tools import needed_tool
 
+pytestmark = pytest.mark.xdist_group("npm")  # one folder of what npm installs, for all
+
 VENDOR = ROOT / "src/fenceline/server/dashboard/assets/vendor"
 ASSETS = VENDOR.parent
 MANIFEST = json.loads((VENDOR / "manifest.json").read_text())

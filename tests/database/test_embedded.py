@@ -289,7 +289,7 @@ def test_reused_process_id_in_the_pid_file_is_not_taken_for_the_server(folder: P
         pid_file = folder / "data" / "postmaster.pid"
         content, status = pid_file.read_text().splitlines(), pid_file.stat()
     # PostgreSQL itself would refuse to start beside a live process of its own account.
-    stranger = subprocess.Popen(["sleep", "60"], user=status.st_uid)
+    stranger = subprocess.Popen(["sleep", "3600"], user=status.st_uid)
     pid_file.write_text("\n".join([str(stranger.pid), *content[1:]]))
     os.chown(pid_file, status.st_uid, status.st_gid)
     try:

@@ -204,7 +204,7 @@ async def _work(traffic: Traffic) -> None:
 async def _register(traffic: Traffic, connection: Connection) -> int:
     kinds = {"work": {"max_attempts": 3}, "watched": {}}
     await traffic.fetch(connection, DECLARE_KINDS, json.dumps(kinds))
-    rows = await traffic.fetch(connection, REGISTER_WORKER, "worker", 30.0, list(kinds), None, "host", 1, "0.1.0")
+    rows = await traffic.fetch(connection, REGISTER_WORKER, "worker", 3600.0, list(kinds), None, "host", 1, "0.1.0")
     return int(rows[0][0])
 
 

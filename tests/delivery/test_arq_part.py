@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Call to deprecated close:DeprecationWarning"),  # by arq
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # stopped, arq closes no pipeline
 ]
-QUICK = WorkerSettings(grace_seconds=0.5, lease_seconds=10.0)
+QUICK = WorkerSettings(grace_seconds=0.5, lease_seconds=120.0)
 
 
 @contextlib.asynccontextmanager
@@ -59,6 +59,9 @@ class TestArqPart(DeliveryConformance):
         monkeypatch.setenv("FENCELINE_REDIS_URL", redis.url)
         monkeypatch.setenv("FENCELINE_ARQ_QUEUE", "arq:queue")
         return database
+
+    def patience_seconds(self) -> float:
+        return seconds_left()
 
     @contextlib.asynccontextmanager
     async def working(self, app: Fenceline) -> AsyncIterator[None]:

@@ -9,17 +9,21 @@ import pytest
 from tests.runner.conftest import LiveServer
 from tests.runner.conftest import running as run_runner
 from tests.server.conftest import make_token
+from tests.support.patience import seconds_left
 
 from fenceline import Fenceline, Job
 from fenceline.model.job import JobRecord
 from fenceline.server.server_settings import ServerSettings
-from fenceline.testing.delivery import WAIT_SECONDS, DeliveryConformance
+from fenceline.testing.delivery import DeliveryConformance
 
 
 class OnTestDatabase(DeliveryConformance):
     @pytest.fixture
     def dsn(self, database: str) -> str:
         return database
+
+    def patience_seconds(self) -> float:
+        return seconds_left()
 
 
 class TestPostgres(OnTestDatabase):
@@ -45,7 +49,7 @@ class TestInline(OnTestDatabase):
         yield
 
     async def ended(self, app: Fenceline, job: Job[Any]) -> JobRecord:
-        async with asyncio.timeout(WAIT_SECONDS):
+        async with asyncio.timeout(self.patience_seconds()):
             while (await job.get()).finished_at is None:
                 await app.drain()
                 await asyncio.sleep(0.02)

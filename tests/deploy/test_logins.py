@@ -94,4 +94,4 @@ def test_each_program_works_with_its_own_login(cluster: str, tmp_path: Path) -> 
 
 async def result_of(dsn: str, job_id: str) -> object:
     async with Fenceline(dsn) as app:
-        return await app.jobs.handle(job_id).result(5)
+        return await app.jobs.handle(job_id).result(seconds_left())

@@ -74,6 +74,7 @@ def test_the_example_project_passes_its_checks(server: str) -> None:
     assert re.search(r"Ran 21 tests", done.stderr)
 
 
+@pytest.mark.timeout(1800)  # makes an environment
 def test_with_django_6_too(server: str, django_6: Path) -> None:
     version = subprocess.run([django_6, "-m", "django", "--version"], capture_output=True, text=True, check=True)
     assert version.stdout.startswith("6.")

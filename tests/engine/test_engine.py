@@ -152,8 +152,11 @@ async def test_reports_of_many_are_one_request(side: Side, monkeypatch: pytest.M
     assert 1 <= sent["reports"] <= 6, "one for all, or a few where they started apart"
 
 
-async def test_a_last_attempt_is_told_before_its_handler_runs(side: Side, connect: Connect) -> None:
+async def test_a_last_attempt_is_told_before_its_handler_runs(
+    side: Side, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is lost untold is refunded; so the database knows of a last attempt first. Others cost nothing."""
+    monkeypatch.setattr("fenceline.engine.progress_reporter.MOMENT_SECONDS", 3600.0)
     connection = await connect()
     seen: dict[str, str] = {}
 

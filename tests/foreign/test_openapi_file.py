@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.dashboard.site import ROOT
 from tests.foreign.contract import broken, contract_of
 from tests.support.tools import needed_tool
@@ -51,6 +52,7 @@ def test_operations_have_names_for_people() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.timeout(1800)  # npm may have to install its tools
 def test_a_typescript_client_is_generated(tmp_path: Path) -> None:
     npm = needed_tool("npm")
     tools = HERE / "node_modules"

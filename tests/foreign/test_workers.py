@@ -42,7 +42,7 @@ export async function {kind}(args, {{ number, token, signal }}) {{
 
 class ForeignConformance(DeliveryConformance):
     many = 20  # each takes several requests, in bash as many processes
-    tool: str
+    tools: tuple[str, ...]
 
     #: Of the handler, not of the worker: it would ask the server itself.
     test_children_run_after_their_parent = None  # type: ignore[assignment]  # taken out
@@ -52,8 +52,12 @@ class ForeignConformance(DeliveryConformance):
 
     @pytest.fixture
     def dsn(self, database: str) -> str:
-        needed_tool(self.tool)
+        for tool in self.tools:
+            needed_tool(tool)
         return database
+
+    def patience_seconds(self) -> float:
+        return seconds_left()
 
     def commands(self, folder: Path, url: str, bridge: str, kinds: list[str]) -> list[list[str]]:
         """Write the handlers of these kinds, and say how workers are started that run them."""
@@ -92,7 +96,7 @@ async def end(worker: asyncio.subprocess.Process) -> None:
 
 
 class TestBash(ForeignConformance):
-    tool = "jq"
+    tools = ("curl", "jq")
 
     def commands(self, folder: Path, url: str, bridge: str, kinds: list[str]) -> list[list[str]]:
         for kind in kinds:
@@ -103,7 +107,7 @@ class TestBash(ForeignConformance):
 
 
 class TestNode(ForeignConformance):
-    tool = "node"
+    tools = ("node",)
 
     def commands(self, folder: Path, url: str, bridge: str, kinds: list[str]) -> list[list[str]]:
         handlers = folder / "handlers.mjs"

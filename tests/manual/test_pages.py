@@ -161,7 +161,11 @@ def url(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
     finally:
         server.terminate()
-        server.wait(60)
+        try:
+            server.wait(seconds_left())
+        finally:
+            server.kill()
+            server.wait()
 
 
 async def test_the_page_on_streams_watches_a_server(

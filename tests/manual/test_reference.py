@@ -307,6 +307,7 @@ def test_every_public_name_is_on_a_page() -> None:
     assert set(fenceline.credentials.__all__) - placed == set()
 
 
+@pytest.mark.timeout(1800)  # builds the manual
 def test_every_public_name_is_explained(built: dict[str, str]) -> None:
     names = dict(public_names())
     assert len(names) > 250

@@ -103,13 +103,13 @@ def answer(url: str) -> str:
     return str(eventually_blocking(read, f"{url} answers"))
 
 
-@pytest.mark.timeout(600)  # installs some 30 packages
+@pytest.mark.timeout(1800)  # installs some 30 packages
 def test_from_an_empty_folder_to_a_job_on_the_dashboard(wheel: Path, folder: Path) -> None:
     follow_the_page(wheel, folder)
 
 
 @pytest.mark.timing
-@pytest.mark.timeout(600)  # as above
+@pytest.mark.timeout(1800)  # as above
 def test_the_page_takes_five_minutes(wheel: Path, folder: Path, figures: Figures) -> None:
     figures.at_most("from an empty folder to the dashboard", follow_the_page(wheel, folder), FIVE_MINUTES)
 
@@ -134,6 +134,7 @@ def follow_the_page(wheel: Path, folder: Path) -> float:
     return took
 
 
+@pytest.mark.timeout(1800)  # as above
 def test_the_source_archive_installs_into_an_empty_environment(built: Path, tmp_path: Path) -> None:
     [archive] = built.glob("fenceline-*.tar.gz")
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "empty")], check=True)

@@ -18,7 +18,10 @@ from fenceline.model.worker_settings import WorkerSettings
 from fenceline.server.asgi_app import create_app
 from fenceline.server.listening import uvicorn_config
 from fenceline.server.server_settings import ServerSettings
+from fenceline.worker import shutdown
 from fenceline.worker.in_process import InProcessWorker
+
+shutdown.GOODBYE_SECONDS = 20.0  # however slow the machine is, the database hears of the end
 
 
 class LiveServer:

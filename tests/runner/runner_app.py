@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fenceline import Context, Fenceline, SyncContext
+from fenceline.worker import shutdown
 
+shutdown.GOODBYE_SECONDS = 20.0  # however slow the machine is, the server hears of the end
 app = Fenceline("postgresql://nobody@127.0.0.1:1/nowhere")
 
 

@@ -64,7 +64,7 @@ async def test_a_worker_gets_addressed_jobs_only_by_its_own_name_and_labels(data
 
 async def test_over_http_by_name_or_labels(live: LiveServer) -> None:
     producer, runner = await make_token(live.app, "producer"), await make_token(live.app, "runner")
-    async with httpx.AsyncClient(base_url=live.url) as client:
+    async with httpx.AsyncClient(base_url=live.url, timeout=seconds_left()) as client:
 
         async def ask(path: str, body: dict[str, Any], token: str) -> httpx.Response:
             return await client.post(path, json=body, headers={"Authorization": f"Bearer {token}"})

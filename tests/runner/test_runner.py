@@ -528,7 +528,7 @@ async def test_handlers_wait_outside_their_slot(live: LiveServer, token: str, mo
     async def both_wait() -> bool:
         return [(await job.get()).waiting_for for job in jobs] == ["signal", "signal"]
 
-    async with running(app, live.url, token), httpx.AsyncClient() as stranger:
+    async with running(app, live.url, token), httpx.AsyncClient(timeout=seconds_left()) as stranger:
         await until(both_wait, "both wait")
         url = await given.get()
         assert (await stranger.get(url)).status_code == 405, "a link that is only looked at is not used up"

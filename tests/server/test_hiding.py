@@ -11,9 +11,16 @@ from tests.server.watching import Watcher, Work, serving
 from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
+from fenceline.server.server_settings import ServerSettings
 
 CARD = "4111-1111-1111-1111"
 HIDDEN = {"$hidden": True}
+
+
+@pytest.fixture
+def settings() -> ServerSettings:
+    """Streams stay open until they have shown something, however long that takes."""
+    return ServerSettings(maintain=False, token_cache_seconds=0.0, refusals_per_second=0)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import AsRole, make_token
 from tests.server.watching import serving
+from tests.support.tools import needed_tool
 
 from fenceline import Fenceline
 from fenceline.model.signature import sign
@@ -203,6 +204,8 @@ def test_signatures_are_compared_whole() -> None:
 
 
 async def test_the_session_in_the_docs_runs_as_printed(api: FastAPI, queue_app: Fenceline, connect: Connect) -> None:
+    for name in ("curl", "openssl"):
+        needed_tool(name)
     [session] = re.findall(r"```sh\n(.*?)```", (DOCS / "guides" / "webhooks.md").read_text(), re.DOTALL)
     async with serving(api) as url:
         process = await asyncio.create_subprocess_exec(

@@ -31,10 +31,10 @@ async def until(condition: Callable[[], bool], what: str) -> None:
 
 
 async def test_a_part_of_the_last_answer_buys_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fenceline.server.protocol.LINGER_SECONDS", 2.0)  # enough to take a part of the answer in
+    monkeypatch.setattr("fenceline.server.protocol.LINGER_SECONDS", 10.0)  # enough to take a part of the answer in
     config = uvicorn.Config(answer, lifespan="off", timeout_keep_alive=60)
     config.load()
-    edge = Edge(EdgeSettings(header_seconds=0.3, write_seconds=60), RefusalLog())
+    edge = Edge(EdgeSettings(header_seconds=2.0, write_seconds=60), RefusalLog())
     protocol = EdgeProtocol(config, uvicorn.server.ServerState(), {}, edge=edge)
     ours, client = socket.socketpair()
     loop = asyncio.get_running_loop()
@@ -46,6 +46,6 @@ async def test_a_part_of_the_last_answer_buys_no_time(monkeypatch: pytest.Monkey
         await until(transport.is_closing, "the connection is being closed")
         # The client takes so much that what is left no longer counts as a backlog, and nothing more.
         while transport.get_write_buffer_size() > LOW:
-            await loop.sock_recv(client, 4096)
+            await loop.sock_recv(client, 2**16)
         assert transport.get_write_buffer_size() > 0
         await until(lambda: protocol.is_gone, "the connection is gone")

@@ -1,8 +1,9 @@
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import asyncpg
 import httpx
 import pytest
 from fastapi import FastAPI
@@ -11,12 +12,14 @@ from tests.server.conftest import AsRole
 from tests.server.runner_calls import claim, claim_one, register
 from tests.server.test_jobs import JOB_FIELDS, is_problem
 from tests.support.figures import Figures
-from tests.support.patience import eventually
+from tests.support.patience import eventually, seconds_left
 
 from fenceline import Fenceline, Job
 from fenceline.client.app_parts import app_parts
 from fenceline.database import calls
+from fenceline.runtime import listener
 from fenceline.server import runners
+from fenceline.server.lane_wakeups import CHANNEL, ReadyLanes
 
 
 async def enqueue(app: Fenceline, count: int, **options: Any) -> list[Job[Any]]:
@@ -174,7 +177,7 @@ async def test_slots_of_a_lane_hold_for_runners_too(runner: httpx.AsyncClient, q
 
 async def wake_a_claim(runner: httpx.AsyncClient, app: Fenceline, api: FastAPI) -> float:
     """The seconds from the enqueue to the answer."""
-    runner_id = await register(runner)
+    runner_id = await register(runner, lease_seconds=3600)  # it sends no heartbeats meanwhile
     waiting = asyncio.create_task(claim(runner, runner_id, wait=60))
     try:
         await eventually(has_waiters(api), "the claim waits")
@@ -193,15 +196,51 @@ def has_waiters(api: FastAPI) -> Callable[[], Awaitable[bool]]:
     return look
 
 
+@pytest.fixture
+def patient_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the server starts: what is heard late is no reason to connect anew, and to miss what comes meanwhile."""
+    monkeypatch.setattr(listener, "HEARD_WITHIN_SECONDS", 3600.0)
+
+
+async def is_listening(ready: ReadyLanes, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Return once a notification wakes who waits at this server."""
+    waiting = asyncio.create_task(ready.wait(["probe"], seconds_left()))
+
+    async def is_woken() -> bool:
+        await connection.execute("select pg_notify($1, 'probe')", CHANNEL)
+        return waiting.done()
+
+    try:
+        await eventually(is_woken, "the server hears notifications")
+    finally:
+        waiting.cancel()
+
+
+@pytest.mark.usefixtures("patient_listener")
 async def test_a_claim_waits_for_a_job_and_is_woken(
-    runner: httpx.AsyncClient, queue_app: Fenceline, api: FastAPI, monkeypatch: pytest.MonkeyPatch
+    runner: httpx.AsyncClient,
+    queue_app: Fenceline,
+    api: FastAPI,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     runner_id = await register(runner)
     started = time.monotonic()
     assert await claim(runner, runner_id, wait=0.3) == []
     assert time.monotonic() - started >= 0.3
-    monkeypatch.setattr(runners, "POLL_SECONDS", (3600.0,))  # so that it can only be woken
+    ready, connection = api.state.server.ready, await connect()
+    await is_listening(ready, connection)
+    heard: list[set[str]] = []
+    wait = ready.wait
+
+    async def noted(lanes: Sequence[str], seconds: float) -> set[str]:
+        heard.append(await wait(lanes, seconds))
+        return heard[-1]
+
+    monkeypatch.setattr(ready, "wait", noted)
+    monkeypatch.setattr(runners, "POLL_SECONDS", (3600.0,))  # so that it finds nothing before the end of its time
     await wake_a_claim(runner, queue_app, api)
+    assert {"default"} in heard
 
 
 @pytest.mark.timing

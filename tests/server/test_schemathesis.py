@@ -54,6 +54,7 @@ def url_and_tokens(database: str) -> Iterator[tuple[str, dict[str, str]]]:
         yield url, tokens
 
 
+@pytest.mark.timeout(1800)  # thousands of requests
 def test_no_server_error_and_no_undescribed_answer(url_and_tokens: tuple[str, dict[str, str]]) -> None:
     url, tokens = url_and_tokens
     statuses: dict[str, set[int]] = {role: set() for role in ROLES}

@@ -12,7 +12,7 @@ from fenceline.server.server_settings import ServerSettings
 
 @pytest.fixture
 def settings() -> ServerSettings:
-    return ServerSettings(maintain=False, token_cache_seconds=2.0)
+    return ServerSettings(maintain=False, deliver=False, token_cache_seconds=2.0)
 
 
 async def test_one_statement_per_request(as_role: AsRole, hand: Hand, monkeypatch: pytest.MonkeyPatch) -> None:

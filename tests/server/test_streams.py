@@ -1,5 +1,6 @@
 """Live streams: the latest state and every log line, resumed without loss, closed with the token."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,7 @@ from fastapi import FastAPI
 from tests.conftest import Connect
 from tests.server.conftest import make_token
 from tests.server.watching import Watcher, Work, serving
-from tests.support.patience import eventually, seconds_left
+from tests.support.patience import come, eventually, seconds_left
 
 from fenceline import Fenceline
 from fenceline.client.app_parts import app_parts
@@ -286,8 +287,11 @@ async def test_a_filtered_stream_shows_the_end_behind_the_lines(
     client = await client_as()
     job = await work.enqueue("a")
     read = Hub._page
+    is_claiming, claimed = False, asyncio.Event()
 
     async def finish_and_read(hub: Hub, rows: Sequence[JournalRow], database: Database) -> JournalPage:
+        if is_claiming:  # the hub may have seen the claim before we have its answer
+            await come(claimed, "the answer to the claim")
         if job in work.attempts:
             await work.log(job, "last words")
             await work.finish(job)
@@ -296,7 +300,9 @@ async def test_a_filtered_stream_shows_the_end_behind_the_lines(
     monkeypatch.setattr(Hub, "_page", finish_and_read)
     async with Watcher(client, "/v1/stream?kind=a") as watcher:
         await watcher.until(lambda: watcher.statuses == ["queued"])
+        is_claiming = True
         await work.claim()
+        claimed.set()
         await watcher.until(lambda: "succeeded" in watcher.statuses)
     assert [event.event for event in watcher.events] == ["status", "log", "status"]
 

@@ -14,8 +14,17 @@ from tests.support.patience import seconds_left
 from fenceline.database.calls.enqueue import Submission, Submitted
 from fenceline.errors import ConnectionLost
 from fenceline.runtime.database import Database
+from fenceline.server.server_settings import ServerSettings
 from fenceline.server.submitter import TURNS, Submitter
 from fenceline.server.tenant_turns import Turns
+
+
+@pytest.fixture
+def settings() -> ServerSettings:
+    """Who waits for a lock may do so as long as the test."""
+    return ServerSettings(
+        maintain=False, token_cache_seconds=0.0, refusals_per_second=0, lock_seconds=600, statement_seconds=600
+    )
 
 
 async def enqueue(client: httpx.AsyncClient, number: int, **options: Any) -> httpx.Response:

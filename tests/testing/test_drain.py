@@ -58,7 +58,7 @@ async def test_several_are_raised_together(app: TestedApp) -> None:
 
 
 async def test_failures_outside_the_handler_are_raised_too(app: TestedApp) -> None:
-    @app.job(timeout=0.05)
+    @app.job(timeout=0.05, retry=1)
     async def slow(ctx: Context) -> None:
         import asyncio  # noqa: PLC0415 - so that the test stays short
 

@@ -137,7 +137,8 @@ class Fleet:
         if not self.ledger_file.exists():
             return []
         lines = []
-        for text in self.ledger_file.read_text().splitlines():
+        written, _, _ = self.ledger_file.read_text().rpartition("\n")  # not the line that is being written
+        for text in written.splitlines():
             word, job_id, attempt_id, token, pid, at = text.split()
             lines.append(Line(word, int(job_id), attempt_id, int(token), int(pid), float(at)))
         return lines

@@ -9,8 +9,12 @@ from tests.support.patience import eventually, seconds_left
 
 from fenceline import Fenceline, Job
 from fenceline.model.job import JobRecord
+from fenceline.worker import lease_process, shutdown
 
-QUICK: dict[str, Any] = {"grace_seconds": 0.5, "lease_seconds": 10.0}
+#: A lease that a slow machine keeps, although the process that keeps it takes its time to start.
+QUICK: dict[str, Any] = {"grace_seconds": 0.5, "lease_seconds": 60.0}
+lease_process.LATER_SECONDS = 1.0  # tests with retries wait for what that process does
+shutdown.GOODBYE_SECONDS = 20.0  # however slow the machine is, the database hears of the end
 
 
 @contextlib.asynccontextmanager

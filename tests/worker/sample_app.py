@@ -12,8 +12,11 @@ from pathlib import Path
 
 from fenceline import Fenceline
 from fenceline.context.context import Context
+from fenceline.worker import shutdown
 
 app = Fenceline()
+# However slow the machine is, the database hears of the end of a worker.
+shutdown.GOODBYE_SECONDS = 20.0
 
 
 def note(word: str, ctx: Context) -> None:

@@ -77,10 +77,10 @@ async def test_a_lane_that_is_not_there_is_named(fleet: Fleet) -> None:
 async def test_once_wakes_what_is_due(fleet: Fleet) -> None:
     """A fleet scaled to zero: nobody else has promoted it."""
     await fleet.scalar(
-        "select fenceline.enqueue('nap', '{}', json_build_object('run_at', clock_timestamp() + interval '0.2 second'))"
+        "select fenceline.enqueue('nap', '{}', json_build_object('run_at', clock_timestamp() + interval '2 seconds'))"
     )
     assert await fleet.scalar("select count(*) from fenceline.timer") == 1
-    await fleet.scalar("select pg_sleep(0.25)")
+    await fleet.scalar("select pg_sleep(2.05)")
     assert await fleet.start("--once").exit_code() == 0
 
 

@@ -33,8 +33,9 @@ async def replaced(fleet: Fleet, worker: WorkerProcess, before: list[int]) -> No
 async def kill_a_child(fleet: Fleet) -> datetime:
     """100 jobs, a child killed while it runs some: what it held is given back; when it was killed."""
     worker = await fleet.started("--lease", str(LONG_LEASE), "--processes", "2", "--concurrency", "4", children=2)
-    await fleet.enqueue("nap", {"seconds": 0.05}, count=100)
-    await fleet.handlers(20)
+    gate = fleet.folder / "gate"
+    await fleet.enqueue("until_released", {"gate": str(gate)}, count=100)
+    await fleet.handlers(8)
 
     async def frozen() -> int | None:
         """A child that holds jobs, and keeps them."""
@@ -53,6 +54,7 @@ async def kill_a_child(fleet: Fleet) -> datetime:
     children = worker.children()
     killed_at: datetime = await fleet.scalar("select clock_timestamp()")
     os.kill(victim, signal.SIGKILL)
+    gate.touch()
     # Only once the death is reported is the child replaced.
     await replaced(fleet, worker, children)
     held = "select count(*) from fenceline.running where worker_id in (select id from fenceline.worker where pid = $1)"
@@ -93,6 +95,9 @@ from fenceline.engine.engine import Engine
 from fenceline.engine.executor import Executor
 Engine.lose = lambda self: None
 Executor.abandon = lambda self, attempt_id: None
+from fenceline.worker.child_process import ChildProcess
+async def not_before_it_has_written(self, process): pass
+ChildProcess._end_when_lost = not_before_it_has_written
 """
 
 
@@ -127,8 +132,6 @@ async def freeze_a_child(fleet: Fleet, *, lease: float = 5.0) -> None:
 async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 5.0) -> None:
     """A handler that keeps its process from everything else for longer than the lease."""
     await fleet.started("--lease", str(lease))
-    # Another worker that would take the job over.
-    await fleet.started("--lease", str(lease))
     gate = fleet.folder / "gate"
     if kind == "block_the_loop_until_released":
         [job_id] = await fleet.enqueue(kind, {"gate": str(gate)})
@@ -136,6 +139,7 @@ async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 5.0) -
         os.mkfifo(gate)
         [job_id] = await fleet.enqueue(kind, {"pipe": str(gate)})
     [started] = await fleet.handlers(1)
+    await fleet.started("--lease", str(LONG_LEASE))  # which would take the job over
     await fleet.renewed(started.pid, BEATS_PER_LEASE + 1)
     if gate.exists():
         os.close(os.open(gate, os.O_WRONLY))

@@ -1,7 +1,6 @@
 """`app.run_worker()`: a worker inside another program."""
 
 import asyncio
-import contextlib
 import dataclasses
 import inspect
 import os
@@ -16,7 +15,7 @@ from tests.worker.fleet import Fleet, until
 from tests.worker.in_process_worker import ended, running
 
 from fenceline import Fenceline
-from fenceline.model.worker_settings import BEATS_PER_LEASE, WorkerSettings
+from fenceline.model.worker_settings import WorkerSettings
 from fenceline.worker.process_channel import start_with_channel
 
 
@@ -37,19 +36,15 @@ async def test_cancel_hands_back_what_has_not_started(fleet: Fleet, app: Fenceli
     async def quick() -> None:
         await asyncio.sleep(0)
 
-    working = asyncio.create_task(app.run_worker(concurrency=2, grace_seconds=0.2))
-    # Quick ones first, so that it fetches ahead.
-    await quick.enqueue_many([{}] * 300)
-    await fleet.ended(300)
-    await wait_at_the_gate.enqueue_many([{}] * 20)
-
     async def both_places_taken() -> bool:
         return int(await fleet.scalar("select count(*) from fenceline.running")) >= 2
 
-    await until(both_places_taken, "both places are taken")
-    working.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await working
+    async with running(app, concurrency=2, grace_seconds=0.2):
+        # Quick ones first, so that it fetches ahead.
+        await quick.enqueue_many([{}] * 300)
+        await fleet.ended(300)
+        await wait_at_the_gate.enqueue_many([{}] * 20)
+        await until(both_places_taken, "both places are taken")
     assert await fleet.scalar("select count(*) from fenceline.running") == 0
     assert await fleet.scalar("select count(*) from fenceline.ready") == 20
     assert await fleet.scalar("select count(*) from fenceline.ready where number is not null") == 0
@@ -90,17 +85,18 @@ async def test_a_killed_program_gives_its_jobs_back(fleet: Fleet) -> None:
 
 async def test_a_blocked_loop_does_not_lose_the_lease(fleet: Fleet) -> None:
     (fleet.folder / "program.py").write_text(
-        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=5))\n"
+        "import asyncio\nfrom sample_app import app\nasyncio.run(app.run_worker(lease_seconds=20))\n"
     )
     environment = {**os.environ, "FENCELINE_DSN": fleet.dsn, "LEDGER": str(fleet.ledger_file)}
     gate = fleet.folder / "gate"
     with subprocess.Popen([sys.executable, "program.py"], cwd=fleet.folder, env=environment) as program:  # noqa: ASYNC220 - starting it takes no time
         try:
             await helper_works(fleet)
+            await fleet.renewed(program.pid, 1)  # by the helper of this very registration
             await fleet.enqueue("block_the_loop_until_released", {"gate": str(gate)})
             [started] = await fleet.handlers(1)
             await fleet.started("--lease", "60")  # which would take it over
-            await fleet.renewed(started.pid, BEATS_PER_LEASE + 1)
+            await fleet.renewed(started.pid, 2)
             gate.touch()
             await fleet.ended(1)
         finally:
@@ -114,7 +110,9 @@ HASTY = """
 import asyncio, time
 import psutil
 from fenceline import Fenceline
+from fenceline.worker import shutdown
 
+shutdown.GOODBYE_SECONDS = 20.0  # however slow the machine is, the database hears of the end
 app = Fenceline()
 
 @app.job(isolated=True)
@@ -142,7 +140,12 @@ async def test_a_program_that_ends_in_a_hurry_leaves_no_process_and_no_complaint
     program = await asyncio.create_subprocess_exec(
         sys.executable, "program.py", cwd=fleet.folder, env=environment, stderr=subprocess.PIPE
     )
-    _output, errors = await program.communicate()
+    try:
+        _output, errors = await program.communicate()
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
     assert (program.returncode, errors.decode()) == (0, "")
 
 

@@ -1,5 +1,6 @@
 """Lanes while workers run: limits follow the database, and no lane waits for another."""
 
+import asyncio
 import statistics
 import time
 
@@ -128,6 +129,7 @@ async def test_how_soon_jobs_start_beside_a_saturated_lane(fleet: Fleet, figures
 
 
 async def test_a_drained_lane_is_claimed_from_no_more(fleet: Fleet) -> None:
+    fleet.patch("from fenceline.engine import claim_policy\nclaim_policy.QUICK_SECONDS = 60.0")  # on any machine
     await fleet.set_lane("drained", poll_interval_ms=500)
     await fleet.started("--concurrency", "2")
     # Quick ones first, so that the worker fetches ahead; then one that keeps them waiting.
@@ -153,6 +155,7 @@ async def test_a_drained_lane_is_claimed_from_no_more(fleet: Fleet) -> None:
     for others in range(1, 4):  # the worker goes on with what comes later elsewhere
         await fleet.enqueue("nap")
         await fleet.ended(202 + others)
+    await asyncio.sleep(0.7)  # and looks again: whoever polls a drained lane would claim from it now
     assert await fleet.scalar("select count(*) from fenceline.ready where lane = 'drained'") == 38
     await fleet.set_lane("drained", enabled=True)
     await fleet.ended(243)

@@ -21,10 +21,12 @@ from fenceline.delivery.postgres_leases import PostgresLeases
 async def test_an_open_cancel_holds_up_one_job_and_no_other(fleet: Fleet, connect: Connect) -> None:
     user = await connect()
     await fleet.started("--concurrency", "30")
-    jobs = await fleet.enqueue("nap", {"seconds": 0.5}, count=20)
+    gate = fleet.folder / "gate"
+    jobs = await fleet.enqueue("until_released", {"gate": str(gate)}, count=20)
     await fleet.handlers(20)
     async with user.transaction():
         await user.execute("select fenceline.cancel_job($1)", jobs[7])
+        gate.touch()
         await fleet.ended(19)
         await fleet.enqueue("nap", count=20)
         await fleet.ended(39)

@@ -1,6 +1,7 @@
 """The server goes away, comes back, or refuses for a while: workers live on, nothing is lost, nothing is run twice."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections import Counter
@@ -41,6 +42,17 @@ async def app(own: OwnServer) -> AsyncIterator[Fenceline]:
     async with Fenceline(own.dsn) as app:
         await app.migrate()
         yield app
+
+
+@contextlib.contextmanager
+def read_only(own: OwnServer) -> Iterator[None]:
+    own.execute("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
+    try:
+        yield
+    finally:
+        own.execute(
+            "begin read write", "commit", "alter system reset default_transaction_read_only", "select pg_reload_conf()"
+        )
 
 
 class Ledger:
@@ -132,14 +144,16 @@ async def test_how_soon_work_flows_after_a_restart(
 @pytest.mark.xdist_group("own server")
 async def test_a_hundred_backends_are_killed_under_an_embedded_worker(own: OwnServer, app: Fenceline) -> None:
     ledger = Ledger(app)
-    killer = await asyncpg.connect(own.dsn)
     kills = 0
     async with running(app, lease_seconds=600.0) as worker:
-        while kills < 100:
-            await ledger.enqueue(5, 0.02)
-            kills += len(await killer.fetch(f"{KILL_BACKENDS} order by random() limit 2"))
-            await asyncio.sleep(0.02)
-        await killer.close()
+        killer = await asyncpg.connect(own.dsn)
+        try:
+            while kills < 100:
+                await ledger.enqueue(5, 0.02)
+                kills += len(await killer.fetch(f"{KILL_BACKENDS} order by random() limit 2"))
+                await asyncio.sleep(0.02)
+        finally:
+            await killer.close()
         assert not worker.done()
         await ledger.accounted_for()
 
@@ -151,12 +165,9 @@ async def test_a_server_that_is_read_only_for_two_seconds(own: OwnServer, app: F
         await ledger.all_ran(await ledger.enqueue(5))
         under_way = await ledger.enqueue(40, 0.5)
         await asyncio.sleep(0.2)
-        own.execute("alter system set default_transaction_read_only = on", "select pg_reload_conf()")
-        enqueued = asyncio.create_task(ledger.enqueue(1, 0.0))
-        await asyncio.sleep(2.0)
-        own.execute(
-            "begin read write", "commit", "alter system reset default_transaction_read_only", "select pg_reload_conf()"
-        )
+        with read_only(own):
+            enqueued = asyncio.create_task(ledger.enqueue(1, 0.0))
+            await asyncio.sleep(2.0)
         await ledger.all_ran(await enqueued)
         await ledger.all_ran(under_way)
         assert not worker.done()
@@ -170,9 +181,11 @@ async def test_a_worker_starts_while_the_server_restarts(own: OwnServer, app: Fe
     fleet.connection.terminate()
     await asyncio.to_thread(own.stop, "fast")
     try:
-        worker = fleet.start()
-        await asyncio.sleep(1.5)
-        await asyncio.to_thread(own.start)
+        try:
+            worker = fleet.start()
+            await asyncio.sleep(1.5)
+        finally:
+            await asyncio.to_thread(own.start)
         fleet.connection = await asyncpg.connect(own.dsn)
         await fleet.registered(worker)
     finally:

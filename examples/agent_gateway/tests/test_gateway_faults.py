@@ -24,7 +24,7 @@ LEASE_SECONDS = 30  # a busy machine does not end it: the test does, by the cloc
 WORKER = ("fenceline", "worker", "agent_gateway.jobs:app", "--lease", str(LEASE_SECONDS), "--grace", "5")
 SLOW_WRITES = """
 create function gateway.take_time() returns trigger language plpgsql
-as 'begin perform pg_sleep(0.003); return new; end';
+as 'begin perform pg_sleep(0.01); return new; end';
 create trigger slow before insert on gateway.tool_event for each row execute function gateway.take_time();
 """
 
@@ -75,7 +75,7 @@ def gateway(
 
 def answers(url: str) -> bool:
     try:
-        return httpx.get(url).status_code == httpx.codes.OK
+        return httpx.get(url, timeout=60).status_code == httpx.codes.OK
     except httpx.TransportError:
         return False
 
@@ -85,7 +85,7 @@ def test_agents_answer_later_although_the_worker_dies_while_they_think(
 ) -> None:
     worker = programs.start(*WORKER)
     said = {"user_id": "ann", "session_id": "s1", "text": "ask the others: abc"}
-    httpx.post(f"{gateway}/v1/messages", json=said).raise_for_status()
+    httpx.post(f"{gateway}/v1/messages", json=said, timeout=programs.seconds_left()).raise_for_status()
     jobs = fenceline_app.sync.jobs
     programs.until(
         lambda: [job.waiting_for for job in jobs.list(kind="dispatch-execute").items] == ["signal"] * 2, "both wait"
@@ -99,7 +99,7 @@ def test_agents_answer_later_although_the_worker_dies_while_they_think(
     [last] = jobs.list(kind="dispatch-synthesize").items
     assert last.result == {"question": "abc", "answers": ["ada says: cba", "bob says: cba"], "missing": 0}
     assert [agent.asked for agent in agents] == [["abc"], ["abc"]], "each was asked once, whoever died"
-    said = httpx.get(f"{gateway}/v1/sessions/s1").json()
+    said = httpx.get(f"{gateway}/v1/sessions/s1", timeout=programs.seconds_left()).json()
     assert [message["reply"] for message in said] == ["I heard: ask the others: abc", "ada says: cba; bob says: cba"]
 
 
@@ -108,7 +108,7 @@ def test_a_worker_killed_in_the_middle_of_batches_writes_each_event_once(
 ) -> None:
     count = 1000
     asyncio.run(create_tables())
-    with psycopg.connect(fenceline_dsn) as connection:  # a batch of 200 takes half a second and more
+    with psycopg.connect(fenceline_dsn) as connection:  # a batch of 200 takes two seconds and more
         connection.execute(SLOW_WRITES)
     events = [analytics.ToolEvent("s", "search", float(number)) for number in range(count)]
     jobs = analytics.analytics_write.sync.enqueue_many([vars(event) for event in events])

@@ -90,7 +90,7 @@ async def test_races_inside_and_outside_of_jobs_end_with_the_newest(hosting: "Ho
             programs.until, lambda: [items(job).get("in_progress") for job in jobs] == waiting, "all of them wait"
         )
     await asyncio.gather(*outside)
-    ended = [await app.jobs.handle(job).wait(60) for job in jobs]
+    ended = [await app.jobs.handle(job).wait(programs.seconds_left()) for job in jobs]
     assert ended == ["succeeded"] * len(jobs)
     phases = [hosting.shown(job)["phases"][2]["progress"]["items"] for job in jobs]
     assert phases[-1]["completed"] == ["__main"], "the newest is never skipped"

@@ -128,6 +128,12 @@ class Stack:
             found = client.get("/queue/v1/admin/workers/status").raise_for_status().json()["runners"]
         return {runner["name"]: runner for runner in found}
 
+    def end_lease(self, name: str) -> None:
+        """A minute has passed without a word from that runner."""
+        over = "update fenceline.worker set lease_until = clock_timestamp() where name = %s and stopped_at is null"
+        with psycopg.connect(self.dsn) as connection:
+            connection.execute(over, [name])
+
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.dsn) as connection:
             return connection.execute(query).fetchall()

@@ -27,9 +27,6 @@ from fenceline.errors import Fail, NotFound, ResourceLocked
 from fenceline.model.job import JobRecord
 from fenceline.model.retry import Retry
 
-#: How long a job may take on a busy machine. Usually none takes a tenth of it.
-WAIT_SECONDS = 60.0
-
 Scenario = Callable[[Fenceline], Awaitable[None]]
 
 
@@ -59,10 +56,14 @@ class DeliveryConformance:
     def make_app(self, dsn: str) -> Fenceline:
         return Fenceline(dsn, delivery=self.delivery)
 
+    def patience_seconds(self) -> float:
+        """How long a job may take on a busy machine. Usually none takes a tenth of it."""
+        return 60.0
+
     @contextlib.asynccontextmanager
     async def working(self, app: Fenceline) -> AsyncIterator[None]:
         """Run the app's jobs with a worker until the block ends."""
-        worker = asyncio.create_task(app.run_worker(grace_seconds=0.5, lease_seconds=10.0))
+        worker = asyncio.create_task(app.run_worker(grace_seconds=0.5, lease_seconds=60.0))
         try:
             yield
         finally:
@@ -72,7 +73,7 @@ class DeliveryConformance:
 
     async def ended(self, app: Fenceline, job: Job[Any]) -> JobRecord:  # noqa: ARG002 - some subclasses need the app
         """Wait until the job has ended, and return its record."""
-        await job.wait(WAIT_SECONDS)
+        await job.wait(self.patience_seconds())
         return await job.get()
 
     def run(self, dsn: str, scenario: Scenario) -> None:
@@ -207,7 +208,7 @@ class DeliveryConformance:
             if most == 2:
                 both.set()
             with contextlib.suppress(TimeoutError):  # a worker may be slow to start a second job
-                await asyncio.wait_for(both.wait(), WAIT_SECONDS / 10)
+                await asyncio.wait_for(both.wait(), self.patience_seconds() / 10)
             await asyncio.sleep(0.02)
             running -= 1
 
@@ -307,7 +308,7 @@ class DeliveryConformance:
         await app.lanes.create("narrow", slots=1)
         async with self.working(app):
             jobs = [await ask.enqueue(), await ask.enqueue()]
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(self.patience_seconds()):
                 while [(await job.get()).waiting_for for job in jobs] != ["signal", "signal"]:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
             assert (await app.lanes.get("narrow")).in_use == 0
@@ -405,7 +406,7 @@ class DeliveryConformance:
 
         async with self.working(app):
             job = await endless.enqueue()
-            async with asyncio.timeout(WAIT_SECONDS):
+            async with asyncio.timeout(self.patience_seconds()):
                 while await job.status() not in ("claimed", "running"):  # noqa: ASYNC110 - of the database
                     await asyncio.sleep(0.02)
             await job.cancel()
@@ -432,12 +433,12 @@ class DeliveryConformance:
         async def slow(ctx: Context) -> int:
             began.set()
             if ctx.token & 0xFFFFFFFF == 1:  # the first claim
-                await asyncio.sleep(WAIT_SECONDS)
+                await asyncio.sleep(self.patience_seconds())
             return ctx.attempt
 
         async with self.working(app):
             job = await slow.enqueue()
-            await asyncio.wait_for(began.wait(), WAIT_SECONDS)
+            await asyncio.wait_for(began.wait(), self.patience_seconds())
         async with self.working(app):
             record = await self.ended(app, job)
         assert (record.status, record.result) == ("succeeded", 1)  # given back, so not counted

@@ -11,9 +11,10 @@ from collections.abc import Callable
 
 from fenceline.engine.running_board import RunningBoard
 from fenceline.model.worker_settings import WorkerSettings
+from fenceline.worker import shutdown
 from fenceline.worker.lease_keeper import KeptLease, LeaseKeeper, is_stopped
 from fenceline.worker.process_channel import ProcessChannel, start_with_channel
-from fenceline.worker.shutdown import GOODBYE_SECONDS, LAST_SECONDS, Shutdown
+from fenceline.worker.shutdown import LAST_SECONDS, Shutdown
 from fenceline.worker.worker_metrics import Metrics
 
 log = logging.getLogger("fenceline.worker")
@@ -95,7 +96,7 @@ class ChildProcess:
         kept = self._kept.result()
         if self._shutdown.asked.is_set():
             try:
-                async with asyncio.timeout(GOODBYE_SECONDS):
+                async with asyncio.timeout(shutdown.GOODBYE_SECONDS):
                     if kept.blame is None:
                         await self._keeper.sign_off(kept, self._fail_kinds)
                     else:

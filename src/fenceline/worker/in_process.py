@@ -24,11 +24,11 @@ from fenceline.engine.worker_log import WorkerLog
 from fenceline.errors import FencelineError
 from fenceline.model.worker_settings import WorkerSettings
 from fenceline.runtime.reconnecting import ReconnectingConnection
-from fenceline.worker import rekey
+from fenceline.worker import rekey, shutdown
 from fenceline.worker.isolated_pool import IsolatedPool
 from fenceline.worker.lease_process import LeaseProcess
 from fenceline.worker.lifespan import lifespan
-from fenceline.worker.shutdown import GOODBYE_SECONDS, LAST_SECONDS, Shutdown, wait_for_either
+from fenceline.worker.shutdown import LAST_SECONDS, Shutdown, wait_for_either
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ class InProcessWorker:
 
     async def _say_goodbye(self, engine: Engine) -> None:
         try:
-            async with asyncio.timeout(GOODBYE_SECONDS):
+            async with asyncio.timeout(shutdown.GOODBYE_SECONDS):
                 await engine.sign_off()
         except (FencelineError, OSError) as error:
             log.warning(

@@ -17,7 +17,8 @@ from fenceline.doctor.finding import Limits
 LANE, KEY, LOCK = 1179926085, 1179926086, 1179926088
 KEEP = "select pg_advisory_lock($1, $2)"
 OF_LANE = "select hashtext($1)"
-WAITING = f"select count(*) from pg_locks where locktype = 'advisory' and classid = {LOCK} and not granted"
+WAITING = f"""select count(*) from pg_locks where locktype = 'advisory' and classid = {LOCK} and not granted
+    and database = (select oid from pg_database where datname = current_database())"""
 #: What a statement may wait for a lock, generously: without a bound it would be for ever.
 SOON_SECONDS = 20
 

@@ -2,6 +2,7 @@
 for its identity is in no stream either; and with keys nothing at all is in a dump of the database.
 """
 
+import contextlib
 import functools
 import os
 import re
@@ -38,10 +39,15 @@ class Programs:
         return program
 
     async def stop(self) -> None:
-        for program in self.started:
-            program.process.terminate()
-        for program in self.started:
-            await program.exit_code()
+        try:
+            for program in self.started:
+                program.process.terminate()
+            for program in self.started:
+                await program.exit_code()
+        finally:
+            for program in self.started:
+                if program.process.poll() is None:
+                    program.kill()
 
 
 @pytest.fixture(params=["plain", "sealed"])
@@ -64,13 +70,17 @@ async def test_canaries_stay_where_they_belong(
     server = programs.start("server", "canary_app:app", "--port", "0", "--access-log")
     found = await until(_found(server, r"listens on (\S+)"), "the server listens")
     headers = {"Authorization": f"Bearer {producer}"}
-    async with httpx.AsyncClient(base_url=found, headers=headers, timeout=seconds_left()) as client:
+    async with (
+        httpx.AsyncClient(base_url=found, headers=headers, timeout=seconds_left()) as client,
+        contextlib.AsyncExitStack() as watching,
+    ):
         watchers = []
         for raises in (False, True):
             body = {"kind": "carry", "args": {"args": ARGS, "raises": raises}, "identity": "deployer"}
             made = await client.post("/v1/jobs", json=body)
             assert made.status_code == 202, made.text
-            watchers.append(await Watcher(client, f"/v1/jobs/{made.json()['id']}/stream").__aenter__())
+            watcher = Watcher(client, f"/v1/jobs/{made.json()['id']}/stream")
+            watchers.append(await watching.enter_async_context(watcher))
         if runs == "worker":
             programs.start("worker", "canary_app:app", "--log-format", "json")
         else:
@@ -79,8 +89,6 @@ async def test_canaries_stay_where_they_belong(
             await watcher.until(functools.partial(has_ended, watcher))
         assert [watcher.statuses[-1] for watcher in watchers] == ["succeeded", "failed"]
         streamed = str([watcher.events for watcher in watchers])
-        for watcher in watchers:
-            await watcher.__aexit__()
         assert (await client.post("/v1/jobs", json={"kind": "carry", "args": {"wrong": ARGS}})).status_code == 422
     await programs.stop()
     assert "[redacted]" in streamed, "the handler did let it out"

@@ -99,7 +99,7 @@ async def settle(by: Bystander, pairs: int) -> None:
 
 
 async def behind_stuck_statements(database: str, folder: Path, pairs: int) -> Bystander:
-    with running(database, folder, "--statement-seconds", "2") as victim:
+    with running(database, folder, "--statement-seconds", "5") as victim:
         async with client_of(victim, database) as attacker, bystander(victim, database) as by:
             are_busy(await endless_statements(attacker))
             await settle(by, pairs)
@@ -109,7 +109,7 @@ async def behind_stuck_statements(database: str, folder: Path, pairs: int) -> By
 async def behind_an_open_transaction(
     database: str, folder: Path, connection: "asyncpg.Connection[asyncpg.Record]", pairs: int
 ) -> Bystander:
-    with running(database, folder, "--lock-seconds", "2") as victim:
+    with running(database, folder, "--lock-seconds", "5") as victim:
         async with client_of(victim, database) as attacker:
             async with bystander(victim, database) as by, open_transaction(connection, "attacker"):
                 are_busy(await asyncio.gather(*(enqueue_held(attacker) for _ in range(12))))
@@ -202,6 +202,7 @@ async def test_an_open_transaction_delays_nobody_else(
     is_undisturbed(await behind_an_open_transaction(database, tmp_path, await connect(), ENOUGH), figures)
 
 
+@pytest.mark.timeout(1800)  # each enqueue is much work for the database
 async def test_enqueues_that_take_long(database: str, tmp_path: Path) -> None:
     goes_on(await behind_long_enqueues(database, tmp_path, SOME))
 
@@ -260,7 +261,8 @@ async def test_streams_wait_their_tenants_turn(
 async def test_cancel_on_disconnect(database: str, tmp_path: Path, connect: Connect) -> None:
     """Nobody waits any more: the statement ends at once, not at its deadline."""
     connection, watching = await connect(), await connect()
-    waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%submit_job%'"
+    waiting = """select count(*) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%submit_job%'"""
 
     async def until(count: int) -> None:
         async def reached() -> bool:
