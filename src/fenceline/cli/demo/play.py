@@ -29,7 +29,7 @@ QUICK_SECONDS = 0.06
 SLOW_SECONDS = LEASE_SECONDS + 0.5
 SLOW_JOBS = 30
 #: So long an act may take on a machine that has much else to do.
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 300.0
 #: So many disagreements are shown.
 SHOWN = 10
 
@@ -124,14 +124,16 @@ class Play:
 
     async def _throttle(self) -> None:
         await self._until_done(0.1)
-        began = time.monotonic()
         await self._app.lanes.set("demo", slots=THROTTLED_SLOTS, actor="demo")
         self._say(f"lane throttled live: {SLOTS} → {THROTTLED_SLOTS} slots")
+        # A lower limit stops nothing: what was claimed before it still runs.
+        await self._until(self._throttled, "the lane is within its new limit")
+        since = time.monotonic()
         await self._watch(THROTTLE_SECONDS)
+        until = time.monotonic()
         await self._app.lanes.set("demo", slots=SLOTS, actor="demo")
         self._ledger.refresh()
-        # From when the handlers had ended that ran before: a lower limit starts nothing, and stops nothing.
-        most = self._ledger.most_at_once(set(self._quick), began + 1.0, time.monotonic() - 0.1)
+        most = self._ledger.most_at_once(set(self._quick), since, until)
         if most > THROTTLED_SLOTS:
             self._wrong.append(f"{most} handlers ran at once in a lane throttled to {THROTTLED_SLOTS} slots")
         self._say(f"never more than {most} at once; back to {SLOTS} slots")
@@ -161,9 +163,10 @@ class Play:
         )
         # As late as it can be while the others are still at it.
         await self._watch(max(0.0, max(line.at for line in held) + SLOW_SECONDS + 0.1 - time.monotonic()))
+        refused = worker.refused()
         worker.thaw_child()
         self._say(f"its jobs run elsewhere; {worker.name} thawed (SIGCONT), and writes what it has")
-        await self._watch(0.5)
+        await self._until(lambda: self._writes_came(worker, refused, list(frozen)), "the thawed worker writes")
         worker.thaw()
 
     async def _finish(self) -> None:
@@ -221,6 +224,16 @@ class Play:
         return all(
             any(record.pid is not None and worker.owns(record.pid) for record in records) for worker in self._workers
         )
+
+    async def _throttled(self) -> bool:
+        return (await self._app.lanes.get("demo")).in_use <= THROTTLED_SLOTS
+
+    async def _writes_came(self, worker: DemoWorker, refused: int, job_ids: list[int]) -> bool:
+        """More were refused than before; or, where nothing refuses them, one has ended a job."""
+        if worker.refused() > refused:
+            return True
+        endings = await app_parts(self._app).database().call(_endings(job_ids))
+        return any(ending.final for ending in endings)
 
     async def _until_done(self, share: float) -> None:
         goal = int(share * self._jobs)
