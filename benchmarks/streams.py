@@ -146,7 +146,7 @@ async def measure(connection: asyncpg.Connection, size: Size) -> list[Result]:
         listeners = await connection.fetchval(LISTENERS_SQL)
         before, started = await transactions(connection), time.perf_counter()
         await change(connection, worker_id, board, count)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await asyncio.gather(*watchers)
         memory = server.memory_info().rss / 1e6
         after, ended = await transactions(connection), time.perf_counter()

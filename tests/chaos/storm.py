@@ -153,31 +153,37 @@ class Storm:
         # Each kind once, then by chance.
         kinds = self._kinds
         fault = self._first.pop() if self._first else self._random.choices([*kinds], weights=[*kinds.values()])[0]
+        while not await self._strike(fault):
+            if not self._workers:
+                return
+            await asyncio.sleep(0.1)  # nothing was there to be hit: those that are starting will be
+        self.report.faults[fault] += 1
+        self._over.append(time.monotonic())
+
+    async def _strike(self, fault: str) -> bool:
+        """Whether it hit something."""
         match fault:
             case "backend terminated":
-                ended = await self._terminate_a_backend()
+                return await self._terminate_a_backend()
             case "supervisor killed":
                 worker = self._random.choice(self._workers)
                 kill(worker.pid)
                 worker.process.wait()
                 self._killed.add(worker.pid)
                 self._start(through_proxy=self._random.random() < 0.5)
-                ended = True
+                return True
             case "line cut" | "partition":
-                ended = await self._part(fault)
+                return await self._part(fault)
             case "server restarted" | "server crashed":
-                ended = await self._restart("fast" if fault == "server restarted" else "immediate")
+                return await self._restart("fast" if fault == "server restarted" else "immediate")
             case _:
                 children = [pid for worker in self._workers for pid in worker.children()]
-                ended = bool(children)
                 if children and fault == "child killed":
                     kill(self._random.choice(children))
                 elif children:
                     task = asyncio.create_task(self._freeze(self._random.choice(children)))
                     self._frozen.add(task)
-        if ended:
-            self.report.faults[fault] += 1
-            self._over.append(time.monotonic())
+                return bool(children)
 
     async def _part(self, fault: str) -> bool:
         assert self._proxy is not None

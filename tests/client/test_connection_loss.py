@@ -156,7 +156,10 @@ async def test_also_when_the_event_loop_had_no_time_to_notice(
     assert await worker.count_jobs() == 3
 
 
-async def test_a_call_that_is_cancelled_is_cancelled_in_the_database_too(app: Fenceline, worker: Worker) -> None:
+async def test_a_call_that_is_cancelled_is_cancelled_in_the_database_too(
+    app: Fenceline, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fenceline.runtime.pool.CLOSE_SECONDS", seconds_left())  # it is waited for, however long
     async with worker.connection.transaction():
         await worker.connection.execute("lock table fenceline.job in access exclusive mode")
         with pytest.raises(TimeoutError):

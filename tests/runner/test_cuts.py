@@ -190,7 +190,7 @@ async def lose_the_lease(live: LiveServer, token: str, connection: Connection) -
     job = await live.app.enqueue("work")
 
     # A busy machine keeps a lease of that length, as long as the server answers.
-    async with proxied(live.url) as proxy, running(app, proxy.url, token, lease_seconds=5.0) as runner:
+    async with proxied(live.url) as proxy, running(app, proxy.url, token, lease_seconds=8.0) as runner:
         await come(started, "the handler starts")
 
         async def known() -> bool:

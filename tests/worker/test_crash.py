@@ -101,15 +101,16 @@ ChildProcess._end_when_lost = not_before_it_has_written
 """
 
 
-async def freeze_a_child(fleet: Fleet, *, lease: float = 5.0) -> None:
+async def freeze_a_child(fleet: Fleet) -> None:
     """SIGSTOP past the lease: another worker's result stands, and what the sleeper writes is refused."""
-    frozen = await fleet.started("--lease", str(lease))
+    frozen = await fleet.started("--lease", str(LONG_LEASE))
     gate = fleet.folder / "gate"
     [job_id] = await fleet.enqueue("until_own_gate", {"gate": str(gate)})
     [first] = await fleet.handlers(1)
     os.kill(first.pid, signal.SIGSTOP)
     (fleet.folder / f"gate{first.token}").touch()
     other = await fleet.started("--lease", str(LONG_LEASE))
+    await fleet.end_lease(first.pid)  # which is not renewed while it is stopped
     # It wakes up with its work done while another process is in the middle of it.
     [_first, second] = await fleet.handlers(2)
     os.kill(first.pid, signal.SIGCONT)
@@ -129,7 +130,7 @@ async def freeze_a_child(fleet: Fleet, *, lease: float = 5.0) -> None:
     assert "stale_attempt" not in other.output()
 
 
-async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 5.0) -> None:
+async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 8.0) -> None:
     """A handler that keeps its process from everything else for longer than the lease."""
     await fleet.started("--lease", str(lease))
     gate = fleet.folder / "gate"
@@ -151,7 +152,7 @@ async def block_past_the_lease(fleet: Fleet, kind: str, *, lease: float = 5.0) -
     assert [line.word for line in fleet.ledger()] == ["start", "end"]
 
 
-async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: float = 6.0) -> None:
+async def report_beside_a_held_row(fleet: Fleet, connect: Connect, *, lease: float = 8.0) -> None:
     """A child dies while somebody holds its row: its report waits, and the other child keeps its lease and its job."""
     worker = await fleet.started("--lease", str(lease), "--processes", "2", children=2)
     victim, sibling = worker.children()

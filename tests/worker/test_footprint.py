@@ -11,13 +11,19 @@ from tests.worker.fleet import Fleet, until
 IDLE_SECONDS = 8.0
 
 
-async def connections(fleet: Fleet) -> int:
-    return int(
-        await fleet.scalar(
-            "select count(*) from pg_stat_activity "
-            "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
-        )
+async def sessions(fleet: Fleet) -> set[int]:
+    rows = await fleet.connection.fetch(
+        "select pid from pg_stat_activity "
+        "where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'"
     )
+    return {row["pid"] for row in rows}
+
+
+async def connections(fleet: Fleet) -> int:
+    """How many there are; the server shows one that is closed until its session has ended."""
+    before = await sessions(fleet)
+    await asyncio.sleep(0.05)
+    return len(before & await sessions(fleet))
 
 
 async def most_connections(fleet: Fleet, jobs: int) -> int:

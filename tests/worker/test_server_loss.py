@@ -179,6 +179,8 @@ async def test_a_worker_starts_while_the_server_restarts(own: OwnServer, app: Fe
     assert await app.system.depth() >= 0
     fleet = Fleet(own.dsn, tmp_path, await asyncpg.connect(own.dsn))
     fleet.connection.terminate()
+    # A worker gives up after six seconds, and the server may take longer to come back.
+    fleet.patch("from fenceline.worker import supervisor\nsupervisor.PAUSES = (0.5,) * 500")
     await asyncio.to_thread(own.stop, "fast")
     try:
         try:
