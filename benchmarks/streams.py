@@ -58,6 +58,10 @@ class Board:
         """Statuses that did not come, came twice, or came in another order."""
         return sum([status for status, _at in seen] != WANTED for seen in self.seen.values())
 
+    def endless(self, count: int) -> int:
+        """Streams, of so many, whose last status was not the job's end."""
+        return count - sum(seen[-1][0] == WANTED[-1] for seen in self.seen.values())
+
 
 async def watch(port: int, token: str, job_id: str, board: Board) -> None:
     """Read one stream to its end."""
@@ -167,6 +171,9 @@ async def measure(connection: asyncpg.Connection, size: Size) -> list[Result]:
             f"the change itself included: p99 {quantiles(board.statements, n=100)[98] * 1000:,.0f} ms",
         ),
         Result(measurement="streams that missed a status", unit="", ours=board.missed(), target=0, bound="at most"),
+        Result(
+            measurement="streams that missed the end", unit="", ours=board.endless(count), target=0, bound="at most"
+        ),
         Result(measurement="listening connections", unit="", ours=listeners, target=1, bound="at most"),
         Result(
             measurement=f"memory of the server, {count:,} streams",

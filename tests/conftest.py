@@ -19,6 +19,7 @@ from uuid import uuid4
 import asyncpg
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.support import patience
 from tests.support.figures import Figures, print_table
 
@@ -41,6 +42,10 @@ pytest.register_assert_rewrite(
     "tests.sql.schedule_scenarios",
     "tests.sql.upkeep_scenarios",
 )
+
+# How long an example takes is a matter of the machine.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 Connect = Callable[..., Awaitable[asyncpg.Connection]]
 

@@ -31,7 +31,9 @@ def watch(tmp_path: Path) -> dict[str, float]:
 
 
 def test_all_see_the_end_and_one_connection_listens(tmp_path: Path) -> None:
-    assert watch(tmp_path)["listening connections"] == 1
+    results = watch(tmp_path)
+    assert results["streams that missed the end"] == 0
+    assert results["listening connections"] == 1
 
 
 @pytest.mark.timing

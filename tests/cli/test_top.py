@@ -35,8 +35,8 @@ def test_it_shows_lanes_jobs_and_workers_as_they_change(top: Terminal, hands: Ha
     top.until_line(jobs[0], "inventory ███░░░░░░░░░ 1/4 reading")
     top.until_line("hands", "1", "default, interactive")
     hands.finish(held)
-    top.until(jobs[0], gone=True)
     top.until_line("interactive", "0.1")  # one end in the last ten seconds
+    top.until(jobs[0], gone=True)
     top.press("q")
     assert top.exit_code() == 0
 

@@ -31,8 +31,8 @@ async def test_workers_and_rates(app: Fenceline, worker: Worker) -> None:
     assert (seen.id, seen.name, seen.running, seen.runner) == (worker.worker_id, "test", 1, False)
     assert seen.lease_seconds == 3600
     await worker.run(await app.enqueue("work"))
-    assert await app.system.lane_rates(10) == {"default": 0.1}
-    assert list(app.sync.system.lane_rates(10)) == ["default"]
+    assert await app.system.lane_rates(1000) == {"default": 0.001}
+    assert list(app.sync.system.lane_rates(1000)) == ["default"]
     await worker.connection.execute("select fenceline.stop_worker($1)", worker.worker_id)
     assert await app.system.workers() == []
     assert [gone.name for gone in await app.system.workers(stopped=True)] == ["test"]

@@ -1,5 +1,6 @@
 """`ctx.lock` and `ctx.guard_newer` across real worker processes: under load, killed, stopped, isolated."""
 
+import json
 import os
 import shutil
 import signal
@@ -173,6 +174,16 @@ async def test_an_isolated_handler_that_is_killed_leaves_no_lock(fleet: LockFlee
     await until(killed, "its process is gone")
     history = {row["job_id"]: row for row in await fleet.history()}
     assert history[stuck]["outcome"] == "cancelled"
+    assert history[heir]["outcome"] == "succeeded"
+
+
+async def test_an_isolated_handler_that_takes_too_long_leaves_no_lock(fleet: LockFleet) -> None:
+    await fleet.started()
+    (stuck,) = await fleet.enqueue("stay_isolated_for_seconds", {"edition": 1})
+    (heir,) = await fleet.enqueue("edit_isolated", {"edition": 1})
+    await fleet.ended(2)
+    history = {row["job_id"]: row for row in await fleet.history()}
+    assert (history[stuck]["outcome"], json.loads(history[stuck]["error"])["code"]) == ("failed", "timeout")
     assert history[heir]["outcome"] == "succeeded"
 
 

@@ -221,7 +221,7 @@ async def test_each_job_has_its_own_timeout(side: Side) -> None:
             stopped.set()
             raise
 
-    [short] = await enqueue(side, range(1), timeout=1.0)
+    [short] = await enqueue(side, range(1), timeout=3.0)
     [other] = await enqueue(side, range(1, 2), timeout=3600)
     async with side.work():
         assert await statuses([short, other]) == ["succeeded"] * 2
@@ -244,7 +244,7 @@ async def test_a_call_that_nobody_waits_for_is_stopped(side: Side) -> None:
                 stopped.set()
                 raise
 
-    jobs = await enqueue(side, range(2), timeout=1.0)
+    jobs = await enqueue(side, range(2), timeout=3.0)
     async with side.work():
         assert await statuses(jobs) == ["succeeded"] * 2
     assert stopped.is_set()

@@ -94,7 +94,7 @@ async def test_guesses_are_limited_and_secrets_not_logged(
     queue_app: Fenceline, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     await open_callback(connect)
-    settings = ServerSettings(maintain=False, refusals_per_second=0.1, access_log=True)
+    settings = ServerSettings(maintain=False, refusals_per_second=0.001, access_log=True)
     api: FastAPI
     with caplog.at_level(logging.INFO):
         async with running(create_app(settings, queue_app)) as api, client_of(api) as guesser:

@@ -1341,7 +1341,7 @@ MUTANTS = (
         "partitions_wait_long_for_their_locks",
         "create_partitions",
         "set lock_timeout = '20ms'",
-        "set lock_timeout = '1s'",
+        "set lock_timeout = '8s'",
         upkeep_scenarios.long_read_does_not_stall_claims_when_a_day_is_due,
     ),
     mutant(

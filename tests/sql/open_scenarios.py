@@ -24,7 +24,7 @@ from tests.sql.sessions import (
 )
 
 #: What is not held up by an open transaction does not come near this.
-LONG = "3s"
+LONG = "5s"
 
 
 class RolledBackError(Exception):

@@ -144,6 +144,15 @@ async def waits_or_ends(observer: Connection, connection: Connection, task: asyn
     return False
 
 
+async def without_waiting(observer: Connection, connection: Connection, step: Coroutine[Any, Any, Any]) -> Any:
+    """What the step gives, whose statements may wait for no lock."""
+    task = asyncio.create_task(step)
+    waited = await waits_or_ends(observer, connection, task)
+    answer = await task
+    assert not waited, "it waited for a lock"
+    return answer
+
+
 async def overlap(connect: Connect, first: Step, second: Step) -> tuple[Any, Any, bool]:
     """Run `first` and leave its transaction open, start `second`, commit the first once the second waits or is done.
 

@@ -16,8 +16,8 @@ from tests.sql.full_database import FINISHED, STATISTICS, rolled_back, run, seq_
 
 from fenceline.testing.databases import dsn_of
 
-# One process fills the database and runs all of these.
-pytestmark = pytest.mark.xdist_group("plans")
+# One process fills the database, which takes minutes on a slow machine, and runs all of these.
+pytestmark = [pytest.mark.xdist_group("plans"), pytest.mark.timeout(1800)]
 
 Record = Callable[[object], None]
 

@@ -5,7 +5,7 @@ import asyncio
 from tests.sql.sessions import Connect, claim, enqueue, finish, many, register
 
 #: A claim that waits longer than this for upkeep's locks fails.
-PATIENCE = "set lock_timeout = '500ms'"
+PATIENCE = "set lock_timeout = '4s'"
 #: Upkeep that waits for an open transaction, which is not over before the end, fails.
 NOT_FOR_EVER = "set statement_timeout = '10s'"
 

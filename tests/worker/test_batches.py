@@ -3,15 +3,20 @@
 import asyncio
 import contextlib
 
+import pytest
 from tests.conftest import Connect
 from tests.support.patience import seconds_left
 
 from fenceline import Fenceline
+from fenceline.engine import claim_policy
 
 JOBS = 3000
 
 
-async def test_quick_jobs_are_fetched_in_batches_beside_blocking_kinds(database: str, connect: Connect) -> None:
+async def test_quick_jobs_are_fetched_in_batches_beside_blocking_kinds(
+    database: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(claim_policy, "QUICK_SECONDS", 60.0)  # on any machine
     app = Fenceline(database)
 
     @app.job()

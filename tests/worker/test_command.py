@@ -167,7 +167,7 @@ if "fenceline.cli" not in sys.modules:
     try:
         Path("first").mkdir()
     except FileExistsError:
-        time.sleep(5)  # the other is still busy when the worker ends
+        time.sleep(3600)  # the other is still busy when the worker ends
     raise RuntimeError("only in a child")
 """
 

@@ -369,8 +369,11 @@ async def crash_beside_long_jobs(fleet: Fleet, *, in_vain: float | None = None, 
         lines = [line for line in fleet.ledger() if line.word == "start" and line.job_id in {*long, poison}][5:]
         return lines if len(lines) >= 2 and not child & {line.pid for line in lines} else []
 
-    async with asyncio.timeout(in_vain):
-        await until(apart, "suspects run in processes of their own", fleet.ledger)
+    try:
+        async with asyncio.timeout(in_vain):
+            await until(apart, "suspects run in processes of their own", fleet.ledger)
+    except TimeoutError as error:
+        raise AssertionError("no suspect runs in a process of its own") from error
     for _ in range(20):
         await fleet.enqueue("quick")
         await asyncio.sleep(0.02)

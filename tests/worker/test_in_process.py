@@ -120,7 +120,7 @@ def alone() -> None: ...
 
 async def main() -> None:
     worker = asyncio.create_task(app.run_worker(import_name="program:app"))
-    await (await alone.enqueue()).result(timeout=60)
+    await (await alone.enqueue()).result(timeout=3600)
     while len(psutil.Process().children()) < 2:
         await asyncio.sleep(0.05)
     await asyncio.sleep(1)

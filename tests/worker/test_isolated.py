@@ -188,7 +188,7 @@ async def test_after_the_grace_the_process_is_killed(app: Fenceline) -> None:
 
 async def cancel_by_force(app: Fenceline) -> float:
     """How long it takes until the process is gone."""
-    async with running(app, import_name=NAME, isolated=1):
+    async with running(app, import_name=NAME, isolated=1, lease_seconds=3600.0):  # no heartbeat brings the word
         pid = (await (await app.enqueue("who")).result(timeout=seconds_left()))["pid"]
         job = await app.enqueue("sleep_for_ever")
         await eventually(job.logs, "its process has begun to run it")

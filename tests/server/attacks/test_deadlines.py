@@ -151,7 +151,7 @@ async def behind_long_enqueues(database: str, folder: Path, pairs: int) -> Bysta
 
 async def behind_slow_heads_and_bodies(database: str, folder: Path, pairs: int) -> Bystander:
     """Header bytes without end, half a head, half a body: each connection is replaced as soon as it is cut."""
-    limits = ("--header-seconds", "2", "--body-seconds", "2", "--connections-per-address", "300")
+    limits = ("--header-seconds", "5", "--body-seconds", "5", "--connections-per-address", "300")
     with running(database, folder, *limits) as victim:
         token = await token_of(database, tenant="attacker")
         flood = await asyncio.create_subprocess_exec(
@@ -208,6 +208,7 @@ async def test_enqueues_that_take_long(database: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.timing
+@pytest.mark.timeout(1800)
 async def test_enqueues_that_take_long_delay_nobody_else(database: str, tmp_path: Path, figures: Figures) -> None:
     is_undisturbed(await behind_long_enqueues(database, tmp_path, ENOUGH), figures)
 
