@@ -3,6 +3,9 @@
 PYTHON ?= python3
 WORKERS ?= 3
 
+# Tests start thousands of programs, and each would compile the project again.
+unexport PYTHONDONTWRITEBYTECODE
+
 INSTALLED := .venv/.installed
 EXAMPLES_INSTALLED := .venv/.installed-for-examples
 EXAMPLES_NEED := $(wildcard examples/*/requirements.txt)

@@ -72,15 +72,18 @@ class SchemaFiles:
         return self.role_prefix + role
 
 
-def read_schema_files(directory: Traversable | None = None) -> SchemaFiles:
-    """Read the files of `directory`, by default those this program carries. Raises `SchemaFileInvalid`."""
+def read_schema_files(directory: Traversable | None = None, *, with_code: bool = True) -> SchemaFiles:
+    """Read the files of `directory`, by default those this program carries. Raises `SchemaFileInvalid`.
+
+    Without code, which is most of it, there is enough to compare numbers, as every program does when it connects.
+    """
     root = files("fenceline") / "sql" if directory is None else directory
     migrations = tuple(_migration(file) for _, file in _sql_files(root / "migrations", "migrations"))
     if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)):
         raise SchemaFileInvalid("sql/migrations: the numbers must run 0001, 0002, … without a gap")
     code = tuple(
         _code_file(path, file.read_text("utf-8"))
-        for folder in ("functions", "reads", "views")
+        for folder in (("functions", "reads", "views") if with_code else ())
         for path, file in _sql_files(root / folder, folder)
     )
     names = [file.name for file in code]

@@ -81,7 +81,7 @@ async def check_schema(connection: Connection, *, files: SchemaFiles | None = No
     Raises `SchemaMissing`, `SchemaOutdated`, `SchemaTooNew` or `SchemaForbidden`; the message says what to
     run.
     """
-    wanted = files or read_schema_files()
+    wanted = files or read_schema_files(with_code=False)
     schema = await connection.fetchrow(
         """
         select has_schema_privilege(n.oid, 'usage') as usable, current_user::text as role,
