@@ -14,7 +14,7 @@ FAST := tests/model tests/typing tests/client/test_arguments.py tests/client/tes
 	tests/database/test_schema_files.py tests/sql/test_index.py tests/sql/test_enqueue.py tests/sql/test_claim_jobs.py \
 	tests/sql/test_finish_attempts.py tests/cli/test_output.py
 
-.PHONY: up test examples timing check docs audit lock sbom bench chaos screenshots clean
+.PHONY: up test examples timing lint check docs audit lock sbom bench chaos screenshots clean
 
 up: $(INSTALLED)
 	.venv/bin/fenceline up
@@ -31,12 +31,15 @@ examples: $(EXAMPLES_INSTALLED)
 timing: $(EXAMPLES_INSTALLED)
 	.venv/bin/pytest -m timing --ignore=tests/chaos tests examples $(ARGS)
 
-# Style, types (mypy, and pyright by tests/typing), imports, and the tests that are quick and say most.
-check: $(INSTALLED)
+# Style, types (pyright by tests/typing), imports.
+lint: $(INSTALLED)
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+
+# As `lint`, with the tests that are quick and say most.
+check: lint
 	.venv/bin/pytest -q -n $(WORKERS) --dist loadgroup $(FAST)
 
 # The manual, to dist/docs: warnings are errors, links lead somewhere, nothing is loaded from another host.

@@ -19,6 +19,7 @@ from uuid import uuid4
 import asyncpg
 import psycopg
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, settings
 from tests.support import patience
 from tests.support.figures import Figures, print_table
@@ -72,6 +73,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before fixtures, which wait for things too
 def pytest_runtest_setup(item: pytest.Item) -> None:
     patience.begin_test(item)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_exception_interact(node: pytest.Item | pytest.Collector) -> None:
+    """Limit the end of a test that failed: pytest-timeout stops its clock there, and a fixture that hangs while it
+    ends what the test started would hold up the whole run.
+    """
+    if isinstance(node, pytest.Item) and not node.config.getoption("usepdb"):
+        settings = pytest_timeout._get_item_settings(node)
+        node.ihook.pytest_timeout_set_timer(item=node, settings=settings)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

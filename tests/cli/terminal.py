@@ -23,6 +23,10 @@ MAX_READS = 50
 
 COLUMNS, LINES = 120, 40
 
+#: Synchronized output: what a program asks, what a terminal answers that can do it, and what is around each frame then.
+CAN_IT, IT_CAN = b"\x1b[?2026$p", b"\x1b[?2026;2$y"
+FRAME_BEGINS, FRAME_ENDS = b"\x1b[?2026h", b"\x1b[?2026l"
+
 
 def _take_terminal() -> None:
     """Make the pty the program's own terminal, so that Ctrl-C reaches it, and its end. Whoever started the tests may
@@ -34,7 +38,10 @@ def _take_terminal() -> None:
 
 
 class Terminal:
-    """`with Terminal([program, …]) as terminal: terminal.until("text")`."""
+    """`with Terminal([program, …]) as terminal: terminal.until("text")`.
+
+    A program that draws frames is looked at between them: in the middle of one, a text that stays may be missing.
+    """
 
     def __init__(
         self,
@@ -50,6 +57,7 @@ class Terminal:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.raw = b""
+        self._answered = False
         self._process = subprocess.Popen(
             command,
             cwd=folder,
@@ -86,6 +94,10 @@ class Terminal:
         """The line that has this part in it, or nothing."""
         return next((line for line in self.text.splitlines() if part in line), "")
 
+    @property
+    def _is_whole(self) -> bool:
+        return self.raw.rfind(FRAME_BEGINS) <= self.raw.rfind(FRAME_ENDS)
+
     def press(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
@@ -93,7 +105,7 @@ class Terminal:
         """Until all parts are on the screen (or, with `gone`, none is)."""
         while True:
             shown = [part in self.text for part in parts]
-            if not any(shown) if gone else all(shown):
+            if self._is_whole and (not any(shown) if gone else all(shown)):
                 return self.text
             if seconds_left() == 0.0:
                 give_up(f"{parts}{' to go' if gone else ''}", self.text)
@@ -102,7 +114,7 @@ class Terminal:
     def until_line(self, part: str, *others: str) -> str:
         """Until one line has all these parts."""
         while True:
-            for line in self.text.splitlines():
+            for line in self.text.splitlines() if self._is_whole else ():
                 if part in line and all(other in line for other in others):
                     return line
             if seconds_left() == 0.0:
@@ -111,7 +123,7 @@ class Terminal:
 
     def until_told(self, *texts: str) -> None:
         """Until all texts are on the page that is open, wherever their lines are broken."""
-        while not all("".join(text.split()) in self._page for text in texts):
+        while not (self._is_whole and all("".join(text.split()) in self._page for text in texts)):
             if seconds_left() == 0.0:
                 give_up(f"{texts}", self.text)
             self._read(0.05)
@@ -151,6 +163,9 @@ class Terminal:
                 data = os.read(self._master, 65536)
                 self.raw += data
                 self._stream.feed(data)
+                if not self._answered and CAN_IT in self.raw:
+                    self._answered = True
+                    os.write(self._master, IT_CAN)
                 seconds = 0
                 continue
             return

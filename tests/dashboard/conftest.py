@@ -5,6 +5,7 @@ Where there is no Chromium the tests of pages are skipped, and the summary of th
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -62,31 +63,28 @@ def site(site_database: str) -> Iterator[Site]:
 @pytest.fixture
 def context(browser: Browser, site: Site) -> Iterator[BrowserContext]:
     """A browser without a session. It goes nowhere but to the site."""
-    context = new_context(browser, site.url)
-    yield context
-    context.close()
+    with new_context(browser, site.url) as context:
+        yield context
 
 
 @pytest.fixture
 def enter(browser: Browser, site: Site) -> Iterator[Enter]:
-    contexts: list[BrowserContext] = []
+    with ExitStack() as contexts:
 
-    def make(role: str = "fleet_operator", **options: str) -> Page:
-        context = new_context(browser, site.url)
-        contexts.append(context)
-        sign_in(context, site.token(role, **options))
-        return context.new_page()
+        def make(role: str = "fleet_operator", **options: str) -> Page:
+            context = contexts.enter_context(new_context(browser, site.url))
+            sign_in(context, site.token(role, **options))
+            return context.new_page()
 
-    yield make
-    for context in contexts:
-        context.close()
+        yield make
 
 
-def new_context(browser: Browser, url: str | None = None, **options: Any) -> BrowserContext:
-    """What is done in it may take as long as the test."""
-    context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 900}, **options)
-    context.set_default_timeout(seconds_left() * 1000)
-    return context
+@contextmanager
+def new_context(browser: Browser, url: str | None = None, **options: Any) -> Iterator[BrowserContext]:
+    """What is done in it may take as long as the test. It ends with the block: a server waits for its open streams."""
+    with browser.new_context(base_url=url, viewport={"width": 1280, "height": 900}, **options) as context:
+        context.set_default_timeout(seconds_left() * 1000)
+        yield context
 
 
 def sign_in(context: BrowserContext, token: str) -> None:

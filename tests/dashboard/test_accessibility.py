@@ -43,12 +43,11 @@ def fill_pages(queue: Queue) -> None:
 
 @pytest.fixture
 def page(browser: Browser, site: Site) -> Iterator[Page]:
-    context = new_context(browser, site.url, color_scheme="light")
-    sign_in(context, site.token("platform_admin", name="ann"))
-    page = context.new_page()
-    count_requests(page)
-    yield page
-    context.close()
+    with new_context(browser, site.url, color_scheme="light") as context:
+        sign_in(context, site.token("platform_admin", name="ann"))
+        page = context.new_page()
+        count_requests(page)
+        yield page
 
 
 def serious(page: Page) -> list[str]:
@@ -110,16 +109,15 @@ def test_nothing_is_wider_than_the_window(page: Page, jobs: list[str]) -> None:
 
 
 def test_the_first_load_is_small(browser: Browser, site: Site, jobs: list[str]) -> None:
-    context = new_context(browser, site.url)
-    sign_in(context, site.token("platform_admin", name="ann"))
-    page = context.new_page()
-    page.goto("/")
-    expect(page.get_by_role("img", name="Throughput, last hour")).to_be_visible()
-    expect(page.locator(".chart canvas")).to_have_count(3)
-    sizes = page.evaluate(
-        "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
-        ".filter(each => !each.name.includes('/v1/')).map(each => each.encodedBodySize)"
-    )
-    context.close()
+    with new_context(browser, site.url) as context:
+        sign_in(context, site.token("platform_admin", name="ann"))
+        page = context.new_page()
+        page.goto("/")
+        expect(page.get_by_role("img", name="Throughput, last hour")).to_be_visible()
+        expect(page.locator(".chart canvas")).to_have_count(3)
+        sizes = page.evaluate(
+            "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]"
+            ".filter(each => !each.name.includes('/v1/')).map(each => each.encodedBodySize)"
+        )
     assert len(sizes) > 10
     assert sum(sizes) < 150_000, sizes

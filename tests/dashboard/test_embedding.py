@@ -51,6 +51,7 @@ def test_a_page_of_the_application_shows_a_job_live(
         worker_of(site_database),
         site.client(site.token("producer", name="app")) as client,
         queue_of(site) as operator,
+        new_context(browser) as context,
     ):
         operator.lane("imports", enabled=False)  # until the page is open
         args = {"source": "s3://shop/a.csv", "gate": str(gate)}
@@ -58,7 +59,6 @@ def test_a_page_of_the_application_shows_a_job_live(
         code = client.post("/v1/session/codes").json()["code"]
         ANSWERS["/"] = found[1].replace("https://jobs.example.com", site.url).encode()
         ANSWERS["/my-import"] = json.dumps({"job": job, "code": code}).encode()
-        context = new_context(browser)
         page = context.new_page()
         page.goto(f"{application}/")
         expect(page.locator("#text")).to_have_text("queued")
@@ -67,4 +67,3 @@ def test_a_page_of_the_application_shows_a_job_live(
         gate.touch()
         expect(page.locator("#text")).to_have_text("succeeded_with_errors")
         assert page.evaluate("bar.value") == 1
-        context.close()

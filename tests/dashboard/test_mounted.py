@@ -51,19 +51,18 @@ def mounted(site_database: str) -> Iterator[str]:
 
 def test_the_dashboard_works_under_a_path(browser: Browser, site_database: str, mounted: str) -> None:
     token = Site(site_database).token("fleet_operator")
-    context = new_context(browser, mounted)
-    elsewhere: list[str] = []
-    context.on("request", lambda asked: None if "/queue/" in asked.url else elsewhere.append(asked.url))
-    page = context.new_page()
-    page.goto("/queue/")
-    page.get_by_label("Token").fill(token)
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="Lanes").click()
-    expect(page.get_by_text("interactive").first).to_be_visible()
-    assert page.url == f"{mounted}/queue/lanes"
-    page.get_by_role("link", name="Jobs", exact=True).click()
-    expect(page).to_have_url(f"{mounted}/queue/jobs")
-    page.reload()
-    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
-    assert elsewhere == []
-    context.close()
+    with new_context(browser, mounted) as context:
+        elsewhere: list[str] = []
+        context.on("request", lambda asked: None if "/queue/" in asked.url else elsewhere.append(asked.url))
+        page = context.new_page()
+        page.goto("/queue/")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_role("link", name="Lanes", exact=True).click()
+        expect(page.get_by_text("interactive").first).to_be_visible()
+        assert page.url == f"{mounted}/queue/lanes"
+        page.get_by_role("link", name="Jobs", exact=True).click()
+        expect(page).to_have_url(f"{mounted}/queue/jobs")
+        page.reload()
+        expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+        assert elsewhere == []

@@ -104,16 +104,15 @@ def oidc_site(site_database: str, provider: Provider, tmp_path_factory: pytest.T
 
 def test_signing_in_with_the_organisation(browser: Browser, oidc_site: Site, provider: Provider) -> None:
     provider.claims = {}
-    context = new_context(browser, oidc_site.url)
-    page = context.new_page()
-    page.goto("/")
-    page.get_by_role("link", name="Sign in with your organisation").click()
-    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    expect(page.locator(".who")).to_contain_text("oidc:ada")
-    expect(page.locator(".who")).to_contain_text("tenant acme")
-    [cookie] = context.cookies()
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-    context.close()
+    with new_context(browser, oidc_site.url) as context:
+        page = context.new_page()
+        page.goto("/")
+        page.get_by_role("link", name="Sign in with your organisation").click()
+        expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        expect(page.locator(".who")).to_contain_text("oidc:ada")
+        expect(page.locator(".who")).to_contain_text("tenant acme")
+        [cookie] = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from fenceline.doctor.finding import Finding
 #: So that everything fits: the server of the tests is known for findings of its own.
 COLUMNS, LINES = 160, 100
 TAB, ENTER, ESCAPE = "\t", "\r", "\x1b"
+#: A page that is open covers it.
+UNCOVERED = "╭─ jobs"
 
 
 @contextmanager
@@ -36,7 +38,7 @@ def read_page(top: Terminal, job: str, *told: str) -> None:
     top.press(TAB + ENTER)
     top.until_told("attempt", *told)
     top.press(ESCAPE)
-    top.until(" tenant ", gone=True)
+    top.until(UNCOVERED)
 
 
 def read_finding(top: Terminal, finding: Finding) -> None:
@@ -45,4 +47,4 @@ def read_finding(top: Terminal, finding: Finding) -> None:
     top.press("f")
     top.until_told(finding.what, f"do: {finding.do}")
     top.press(ESCAPE)
-    top.until("do: ", gone=True)
+    top.until(UNCOVERED)
